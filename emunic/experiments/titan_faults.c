@@ -209,7 +209,7 @@ static uint32_t next_present(const struct emu_machine *m, const struct emu_fault
 static void load_map(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t *loads, uint64_t *n_lost)
 {
     const struct emu_route_view view = {
-        .machine = m, .faults = faults, .near_load = emu_route_no_near_load, .far_load = emu_route_no_far_load
+        .machine = m, .faults = faults, .near_load = emu_route_no_load, .far_load = emu_route_no_load
     };
 
     *n_lost = 0;
@@ -368,7 +368,7 @@ int emu_titan_turns(struct emu_exp *x)
 static uint64_t count_unroutable(const struct emu_machine *m, const struct emu_fault_map *faults)
 {
     const struct emu_route_view view = {
-        .machine = m, .faults = faults, .near_load = emu_route_no_near_load, .far_load = emu_route_no_far_load
+        .machine = m, .faults = faults, .near_load = emu_route_no_load, .far_load = emu_route_no_load
     };
     uint32_t n = emu_machine_n_routers(m);
     uint64_t count = 0;

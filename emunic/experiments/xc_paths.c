@@ -20,7 +20,7 @@ struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, ui
                                enum emu_route_mode mode, struct emu_random *random)
 {
     const struct emu_route_view view = {
-        .machine = m, .random = random, .near_load = emu_route_no_near_load, .far_load = emu_route_no_far_load
+        .machine = m, .random = random, .near_load = emu_route_no_load, .far_load = emu_route_no_load
     };
     struct emu_packet p = { .src_nid = src_nid, .dst_nid = dst_nid, .mode = (uint8_t)mode };
     struct emu_route_at at = { .router = src_nid / 4, .in_link = src_nid, .is_entering = true };

@@ -62,11 +62,9 @@ static bool walk(const struct emu_machine *m, const struct emu_fault_map *faults
                  struct emu_route *route)
 {
     struct emu_random random = { .state = p.order_key };
-    const struct emu_route_view view = { .machine = m,
-                                         .faults = faults,
-                                         .random = &random,
-                                         .near_load = emu_route_no_near_load,
-                                         .far_load = emu_route_no_far_load };
+    const struct emu_route_view view = {
+        .machine = m, .faults = faults, .random = &random, .near_load = emu_route_no_load, .far_load = emu_route_no_load
+    };
     struct emu_route_at at = { .in_link = route->links[0], .is_entering = true };
     struct emu_link first;
     bool has_arrived = false;

@@ -27,7 +27,8 @@
  *   chassis full takes the next one that has room;
  * - with an odd number of blades the last one is a pair of its own with two connectors, which carry all its links.
  * Groups added later come last in the order, so an upgrade moves no cable (rule 7). Stored are the places of the cables
- * (three bytes per cable end) and of the routers (four bytes each): 260 KB for 241 groups.
+ * (three bytes per cable end) and of the routers (four bytes each), and the cables of each pair of blades: 330 KB for
+ * 241 groups.
  *
  * Minimal routes. Local: green to the right slot, then black to the right chassis, each if needed. Between groups:
  * local, one blue link, local. Among the blue links of the bundle those with the fewest hops in total are equivalent;
@@ -75,6 +76,16 @@ static struct cable_place connector_place(const struct dragonfly *d, uint32_t ch
     return place;
 }
 
+/* Its place is known: into the list of its pair of blades. */
+static void list_cable(struct dragonfly *d, uint32_t group, uint32_t cable_of_group)
+{
+    const struct cable_place *p = &d->places[group * (d->groups - 1) * d->bundle + cable_of_group];
+    const struct spot first = { .group = (uint16_t)group, .chassis = p->chassis, .blade = (uint8_t)(p->pair * 2) };
+    struct pair_cables *pair = pair_of(d, &first);
+
+    pair->cables[pair->n++] = (uint8_t)cable_of_group;
+}
+
 static void wire_group(struct dragonfly *d, uint32_t group)
 {
     uint32_t used[EMU_XC_CHASSIS_MAX] = { 0 };
@@ -91,6 +102,7 @@ static void wire_group(struct dragonfly *d, uint32_t group)
             while (used[chassis] == connectors) /* ends: the check has counted the connectors of the group */
                 chassis = (chassis + 1) % n_chassis;
             d->places[cable_index(d, group, peer, cable)] = connector_place(d, chassis, used[chassis]++);
+            list_cable(d, group, number * d->bundle + cable);
         }
     }
 }
@@ -251,11 +263,14 @@ static int build_dragonfly(struct emu_machine *m)
     d->spots = calloc(d->n_routers, sizeof(*d->spots));
     if (!d->spots)
         goto err_places;
+    d->pairs = calloc((size_t)d->groups * d->chassis * ((d->blades + 1) / 2), sizeof(*d->pairs));
+    if (!d->pairs)
+        goto err_spots;
     for (uint32_t group = 0; group < d->groups; group++)
         wire_group(d, group);
     number_spots(d);
     if (sort_blue_links(d) < 0)
-        goto err_spots;
+        goto err_pairs;
     for (uint32_t link_class = EMU_LINK_GREEN; link_class <= EMU_LINK_BLUE; link_class++)
         d->under_way[link_class] = flits_under_way(&m->params, (enum emu_link_class)link_class);
 
@@ -265,6 +280,8 @@ static int build_dragonfly(struct emu_machine *m)
     m->state = d;
     return 0;
 
+err_pairs:
+    free(d->pairs);
 err_spots:
     free(d->spots);
 err_places:
@@ -281,6 +298,7 @@ static void destroy_dragonfly(struct emu_machine *m)
     if (!d)
         return;
     free(d->sets);
+    free(d->pairs);
     free(d->spots);
     free(d->places);
     free(d);
@@ -722,6 +740,8 @@ static const struct emu_param dragonfly_params[] = {
     EMU_LINK_KEYS("blue", EMU_LINK_BLUE, 3),
     { "router.column_buffers", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, router.column_buffers), 0, 1 },
     { "routing.far_percent", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, dragonfly.far_percent), 0, 1000 },
+    { "routing.threshold_flits", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, dragonfly.threshold_flits), 0,
+      65535 },
     BIAS_KEYS(0),
     BIAS_KEYS(1),
     BIAS_KEYS(2),

@@ -12,6 +12,7 @@
 
 #include "emunic/fabric/dragonfly.h"
 #include "emunic/fabric/topology.h"
+#include "emunic/fabric/xc_rules.h"
 
 enum {
     NODES_PER_BLADE = 4,
@@ -32,6 +33,12 @@ struct spot {
     uint8_t blade;
 };
 
+/* The cables of a pair of blades, by their numbers in the group: peer number x cables of a bundle + cable. */
+struct pair_cables {
+    uint8_t n;
+    uint8_t cables[EMU_XC_CONNECTORS];
+};
+
 struct dragonfly {
     uint32_t groups;
     uint32_t chassis; /* of every group but the last */
@@ -46,6 +53,7 @@ struct dragonfly {
     uint32_t last_first_black;              /* ... and its first black link */
     uint32_t under_way[EMU_LINK_BLUE + 1];  /* flits that a busy link without a queue has sent and has no credit for */
     struct cable_place *places;             /* owned; [group][peer number][cable] */
+    struct pair_cables *pairs;              /* owned; see pair_of() */
     struct spot *spots;                     /* owned; by router */
     uint64_t *sets;                         /* owned; of blue links, see blue_set(); NULL: bundles too small for them */
 };
@@ -165,6 +173,12 @@ static inline struct crossing crossing_at(const struct dragonfly *d, const struc
         .from = spot_of_cable(d, b->group, &b->near[cable], number),
         .to = spot_of_cable(d, b->peer, &b->far[cable], number),
     };
+}
+
+/* Of the pair of blades that a router is in. */
+static inline struct pair_cables *pair_of(const struct dragonfly *d, const struct spot *s)
+{
+    return &d->pairs[(s->group * d->chassis + s->chassis) * ((d->blades + 1) / 2) + s->blade / 2];
 }
 
 /* The blue links of a bundle as a set: two bits per cable, because links 2 and 3 are where 0 and 1 are. */

@@ -62,7 +62,8 @@ struct emu_dragonfly_params {
     uint32_t nodes_per_blade;
     uint32_t cables_per_bundle;        /* between each two groups, or EMU_PARAM_AUTO */
     uint32_t cabinet_columns;          /* in one row of the floor */
-    uint32_t far_percent;              /* of a neighbour's advertised load, that counts in the choice */
+    uint32_t far_percent;              /* of the load of a neighbour's output, that counts in the choice */
+    uint32_t threshold_flits;          /* that the minimal way to another group may weigh more */
     struct emu_dragonfly_bias bias[4]; /* of EMU_MODE_ADAPTIVE_0 .. 3 */
 };
 

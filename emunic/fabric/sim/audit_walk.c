@@ -14,17 +14,12 @@
 #define HOPS_DEFAULT 1024
 
 /* Loads are noise that stays the same within one step of one walk. */
-static uint32_t noise(const struct emu_route_view *view, uint32_t link)
+static uint32_t noise(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
 {
     const uint64_t *salt = view->ctx;
 
-    return (uint32_t)(emu_random_mix(*salt + link) % 1000);
-}
-
-static uint32_t noise_of_class(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
-{
     (void)traffic_class; /* the same for all of a walk */
-    return noise(view, link);
+    return (uint32_t)(emu_random_mix(*salt + link) % 1000);
 }
 
 /* One packet on its way. */
@@ -245,7 +240,7 @@ int emu_audit_walk(struct emu_audit *audit, const struct emu_audit_walk_options 
         .machine = audit->machine,
         .faults = audit->faults,
         .random = &w.random,
-        .near_load = noise_of_class,
+        .near_load = noise,
         .far_load = noise,
         .ctx = &w.salt,
     };

@@ -356,13 +356,15 @@ static int build_times(struct emu_sim *sim)
     /* At least a window, whatever the partitions. */
     sim->lost_ps = longest_ps + 1000 * sim->clock_ps;
     sim->far_ps = longest_ps + sim->clock_ps;
+    if (!sim->routing->reads_loads)
+        return 0;
     sim->load_period_ps = (uint64_t)sim->p.load_period_clocks * sim->clock_ps;
     if (sim->load_period_ps == 0)
-        return 0;
+        sim->load_period_ps = UINT64_MAX / 2;
     /* One router may be two windows ahead of another, and the entries must reach so far back. */
     if (sim->load_period_ps < 2 * (uint64_t)sim->far_ps / (SIM_LOAD_ENTRIES - 4))
         sim->load_period_ps = 2 * (uint64_t)sim->far_ps / (SIM_LOAD_ENTRIES - 4);
-    sim->loads = sim_array(NULL, 0, (size_t)sim->m->n_routers * (SIM_LOAD_ENTRIES + 1) * sizeof(*sim->loads));
+    sim->loads = sim_array(NULL, 0, sim_load_index(sim->m->n_links, 0) * sizeof(*sim->loads));
     return !sim->loads ? -ENOMEM : 0;
 }
 

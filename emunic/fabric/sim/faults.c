@@ -32,8 +32,11 @@ static void drop_cell(struct cleaning *c, uint32_t cell)
 static void return_tokens(struct emu_sim *sim, uint32_t link, uint32_t vc, uint32_t units)
 {
     struct out_link *out = &sim->outs[link];
+    uint32_t tokens = sim_charge(sim, &sim->kinds[out->kind], vc, units);
 
-    sim_return_tokens(out, vc, sim_charge(sim, &sim->kinds[out->kind], vc, units));
+    sim_return_tokens(out, vc, tokens);
+    if (sim->loads && (out->flags & OUT_FROM_NIC) == 0)
+        sim_load_credited(&sim->parts[sim->routers[out->from].part], link, vc, tokens);
 }
 
 static bool stays(void *ctx, const struct emu_event *event)
@@ -87,7 +90,6 @@ static void empty_router(struct cleaning *c, uint32_t router)
     r->heads = 0;
     for (uint32_t w = 0; r->n_vcs > 64 && w < (r->n_vcs + 63u) / 64; w++)
         sim->heads[r->first_word + w] = 0;
-    r->units = 0;
 }
 
 /* Heads ask for their ways again, and waiting counts start anew. */

@@ -39,7 +39,6 @@ struct decision {
     uint32_t least_tokens; /* room for so many is needed, however small the packet */
     uint32_t choice;       /* router.choice */
     struct router *router; /* and what is below: one after another */
-    uint32_t id;
     uint32_t n_requests;
 };
 
@@ -79,10 +78,9 @@ void sim_forget_options(struct part *part, struct in_vc *v)
     if (v->options == SIM_NONE)
         return;
     if (v->is_counted) {
-        struct out_link *out = &part->sim->outs[part->options[v->options].link];
-        uint32_t units = part->cells[v->first].packet.units;
+        const struct emu_packet *p = &part->cells[v->first].packet;
 
-        out->waiting_units = (uint16_t)(out->waiting_units > units ? out->waiting_units - units : 0);
+        sim_load_add(part, part->options[v->options].link, p->traffic_class, -(int32_t)p->units);
     }
     sim_options_free(part, v->options);
     v->options = SIM_NONE;
@@ -91,13 +89,12 @@ void sim_forget_options(struct part *part, struct in_vc *v)
 /* The head waits for the link that it would like first. */
 static inline void count_waiting(struct part *part, struct in_vc *v)
 {
-    struct out_link *out = &part->sim->outs[part->options[v->options].link];
-    uint32_t units = out->waiting_units + part->cells[v->first].packet.units;
+    const struct emu_packet *p = &part->cells[v->first].packet;
 
-    if (v->is_counted)
+    if (v->is_counted || !part->sim->loads)
         return;
     v->is_counted = true;
-    out->waiting_units = (uint16_t)(units < UINT16_MAX ? units : UINT16_MAX);
+    sim_load_add(part, part->options[v->options].link, p->traffic_class, p->units);
 }
 
 /* ---- events ---- */
@@ -171,14 +168,8 @@ static inline void arrive(struct part *part, const struct emu_event *event)
     v->units = (uint16_t)(v->units + cell->packet.units);
     occupied(sim, channel, cell->packet.units, -(at_ps + event->length_ps / 2));
     cell->next = SIM_NONE;
-    if (!v->at.is_entering) {
-        if (sim->loads) {
-            r->units += cell->packet.units;
-            sim_load_changed(part, v->at.router);
-        }
-        if (__builtin_expect((cell->packet.flags & EMU_PACKET_BROADCAST) != 0, 0))
-            sim_deposit(part, v->at.router, event->payload, v->tail_ps);
-    }
+    if (!v->at.is_entering && __builtin_expect((cell->packet.flags & EMU_PACKET_BROADCAST) != 0, 0))
+        sim_deposit(part, v->at.router, event->payload, v->tail_ps);
     if (v->first != SIM_NONE) {
         part->cells[v->last].next = event->payload;
         v->last = event->payload;
@@ -276,10 +267,6 @@ SIM_INLINE void next_head(struct decision *d, struct in_vc *v, struct departure 
     v->units = (uint16_t)(v->units - units);
     v->ready_ps = tail_ps + (v->at.is_entering ? 0 : d->gap_ps);
     occupied(sim, d->router->first_vc + v->local, units, (at_ps + tail_ps) / 2);
-    if (!v->at.is_entering && sim->loads) {
-        d->router->units -= units;
-        sim_load_changed(part, d->id);
-    }
     if (v->is_charged_full)
         tokens = sim->full_tokens;
     sim_credit(part, v, tokens, tail_ps);
@@ -620,6 +607,8 @@ SIM_INLINE void go(struct decision *d, const struct request *q)
         part->totals.packet_hops++;
         if ((out->bubble_vcs >> q->vc & 1) != 0 && sim->p.bubble_charge == EMU_CHARGE_FULL)
             charge = sim->full_tokens;
+        if (sim->loads)
+            sim_load_add(part, q->link, p->traffic_class, (int32_t)(charge * sim->p.token_units));
     }
     out_ps = sim_transmit(part, (struct sim_start){ q->link, q->vc, v->first, charge }, at_ps, tail_ps);
     if (sim->p.column_buffers == 0)
@@ -818,7 +807,6 @@ static inline void decide(struct decision *d, uint32_t router)
     struct request q;
 
     d->router = r;
-    d->id = router;
     r->look = 0;
     r->is_listed = false;
     part->view.random = &r->random;

@@ -109,24 +109,17 @@ struct emu_route_view {
     struct emu_random *random; /* of this router; only if the row says reads_router */
     /* Units that wait for this router's own output link, or are on it in the class's channels and not yet credited. */
     uint32_t (*near_load)(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
-    /* The load that the router behind that link last advertised of itself: old by the machine's update period. */
-    uint32_t (*far_load)(const struct emu_route_view *view, uint32_t link);
+    /* The same of an output of a neighbour, as that router last advertised it: old by the machine's update period. */
+    uint32_t (*far_load)(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
     void *ctx; /* of the two */
 };
 
 /* Of a view on a network without traffic. */
-static inline uint32_t emu_route_no_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
+static inline uint32_t emu_route_no_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
 {
     (void)view;
     (void)link;
     (void)traffic_class;
-    return 0;
-}
-
-static inline uint32_t emu_route_no_far_load(const struct emu_route_view *view, uint32_t link)
-{
-    (void)view;
-    (void)link;
     return 0;
 }
 
@@ -156,6 +149,7 @@ struct emu_routing {
     /* start() or options() draw random numbers or read loads, so a head is asked about when its router decides. Else it
      * may be earlier in the slot. */
     bool reads_router;
+    bool reads_loads; /* they ask for near_load or far_load */
 };
 
 #endif

@@ -27,7 +27,9 @@
 #define SIM_LINKS_MAX    (1u << 24)
 #define SIM_PARTS_MAX    255
 #define SIM_RATE_SHIFT   20
-#define SIM_LOAD_ENTRIES 32
+#define SIM_LOAD_ENTRIES 28
+#define SIM_LOAD_BITS    24 /* of the units in struct sim_load.latest */
+#define SIM_LOAD_MASK    ((UINT64_C(1) << SIM_LOAD_BITS) - 1)
 #define SIM_WAYS_MOSTLY  4   /* or less, of a head: one line */
 #define SIM_ROUTER_BATCH 16  /* that decide one after another when what they need has been fetched */
 #define SIM_LOOK_BATCH   256 /* heads of them, or more if one router has more channels */
@@ -57,9 +59,8 @@ struct out_link {
     uint32_t to;             /* first channel at the far end, or nid of a link to a NIC */
     uint32_t from;           /* router, or nid with OUT_FROM_NIC */
     uint16_t kind;
-    uint16_t turn;          /* round robin: the channel that was served last, within its router */
-    uint16_t waiting_units; /* of heads that would like this link first */
-    uint8_t part;           /* of the far end */
+    uint16_t turn; /* round robin: the channel that was served last, within its router */
+    uint8_t part;  /* of the far end */
     uint8_t flags;
     uint8_t bubble_vcs;     /* mask, as of its kind */
     uint8_t wanted_vcs;     /* mask: a packet waits for tokens */
@@ -68,6 +69,13 @@ struct out_link {
     uint64_t reserved;
 };
 static_assert(sizeof(struct out_link) == 64, "one line: all that a decision looks at of an idle link");
+
+/* Units that wait for a link out of a router, or are on it and not yet credited, of one class of traffic. */
+struct sim_load {
+    uint64_t latest;                 /* period, 1 added, << SIM_LOAD_BITS | units */
+    uint16_t past[SIM_LOAD_ENTRIES]; /* at the ends of those before: the ones since it changed last are not written */
+};
+static_assert(sizeof(struct sim_load) == 64, "one line");
 
 /* Where a packet waits for tokens and the link is idle. */
 struct link_stall {
@@ -122,7 +130,7 @@ struct in_vc {
     bool is_held;           /* the head waits for a path out of its input port */
     bool to_nic;            /* where the last packet went; takes no path */
     bool is_charged_full;   /* each packet takes the room of a full one */
-    bool is_counted;        /* the head is in waiting_units of the link that it would like first */
+    bool is_counted;        /* the head is in the load of the link that it would like first */
     uint8_t n_ways;         /* of the options; 0: there is no way */
     uint32_t look_slot;     /* low 32 bits: the head waits for a link until then; 0: no event is under way */
     uint16_t tokens;        /* of the head, once it has options */
@@ -135,10 +143,8 @@ struct router {
     struct emu_random random;
     uint64_t look;  /* heads to be looked at, by sim_mark() of their channel */
     uint64_t heads; /* one bit per channel that has a head, of a router with 64 or less */
-    uint64_t load;  /* last advertised: period << 24 | units */
     uint32_t first_vc;
     uint32_t first_word; /* of sim->heads, where those of a larger one are */
-    uint32_t units;      /* in its buffers, those of injection left out */
     uint32_t first_nid;
     uint32_t first_out;
     uint16_t n_vcs;
@@ -147,7 +153,7 @@ struct router {
     uint8_t part;
     bool is_up;
     bool is_listed; /* to decide in this slot */
-    uint8_t reserved[3];
+    uint8_t reserved[15];
 };
 static_assert(sizeof(struct router) == 64, "one line");
 
@@ -218,6 +224,10 @@ struct part {
     uint64_t clock_ps;
     uint64_t slots_per_ps; /* << 64, rounded up */
     uint64_t ring_ps;      /* what the wheel's ring covers, beyond the present slot */
+    uint64_t load_end_ps;  /* of the present period of loads */
+    uint64_t load_period;  /* its number, 1 added */
+    uint64_t far_slot;     /* the slot of far_period */
+    uint64_t far_period;   /* of the loads that neighbours know; 0: none yet */
     struct cell *cells;
     uint32_t n_cells;
     uint32_t cell_capacity;
@@ -313,8 +323,8 @@ struct emu_sim {
     uint64_t *mark_members; /* of large routers: channels that share each mark, mark_words words of bits */
     uint32_t mark_words;
     struct router *routers;
-    uint64_t *loads; /* SIM_LOAD_ENTRIES + 1 per router, NULL: not advertised */
-    uint64_t load_period_ps;
+    struct sim_load *loads;  /* by link and class of traffic: sim_load_index(); NULL: nobody reads them */
+    uint64_t load_period_ps; /* of what neighbours know; UINT64_MAX / 2: they know nothing */
     struct nic *nics;
     uint32_t *nic_router;       /* router of each nid */
     uint64_t *occupancy;        /* units x ps per channel, NULL: not counted */
@@ -601,8 +611,38 @@ uint64_t sim_timer_slot(const struct part *part); /* of the first; UINT64_MAX: n
 /* ---- router_load.c: what routers know of each other ---- */
 
 uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
-uint32_t sim_far_load(const struct emu_route_view *view, uint32_t link);
-void sim_load_changed(struct part *part, uint32_t router);
+uint32_t sim_far_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
+void sim_load_next_period(struct part *part);               /* of slot_ps */
+void sim_load_keep(struct sim_load *load, uint64_t period); /* before it changes in a later period */
+
+static inline size_t sim_load_index(uint32_t link, uint32_t traffic_class)
+{
+    return (size_t)link * EMU_TRAFFIC_CLASSES + traffic_class;
+}
+
+/* So many more units, or less; only if sim->loads, and not of a NIC's link. */
+static inline void sim_load_add(struct part *part, uint32_t link, uint32_t traffic_class, int32_t units)
+{
+    struct sim_load *load = &part->sim->loads[sim_load_index(link, traffic_class)];
+    int64_t now = (int64_t)(load->latest & SIM_LOAD_MASK) + units;
+
+    if (__builtin_expect(part->slot_ps >= part->load_end_ps, 0))
+        sim_load_next_period(part);
+    if (load->latest >> SIM_LOAD_BITS != part->load_period)
+        sim_load_keep(load, part->load_period);
+    assert(now >= 0 && now <= (int64_t)SIM_LOAD_MASK);
+    __atomic_store_n(&load->latest, part->load_period << SIM_LOAD_BITS | (uint64_t)now, __ATOMIC_RELEASE);
+}
+
+/* Tokens are back; only if sim->loads. */
+static inline void sim_load_credited(struct part *part, uint32_t link, uint32_t vc, uint32_t tokens)
+{
+    const struct emu_sim *sim = part->sim;
+    const struct out_link *out = &sim->outs[link];
+
+    if ((out->flags & OUT_FROM_NIC) == 0)
+        sim_load_add(part, link, sim->kinds[out->kind].class_of_vc[vc], -(int32_t)(tokens * sim->p.token_units));
+}
 
 /* ---- stats.c ---- */
 

@@ -133,7 +133,7 @@ size_t emu_sim_memory(const struct emu_sim *sim)
         m->n_nodes * (sizeof(*sim->nics) + sizeof(*sim->nic_router));
 
     if (sim->loads)
-        bytes += (size_t)m->n_routers * (SIM_LOAD_ENTRIES + 1) * sizeof(*sim->loads);
+        bytes += sim_load_index(m->n_links, 0) * sizeof(*sim->loads);
     if (sim->occupancy)
         bytes += sim->n_vcs * sizeof(*sim->occupancy);
     if (sim->ports)

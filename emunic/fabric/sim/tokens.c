@@ -39,12 +39,14 @@ static void link_changed(struct part *part, uint32_t link)
     sim_list_router(part, out->from);
 }
 
-static inline void credit(struct part *part, const struct emu_event *event)
+SIM_INLINE void credit(struct part *part, const struct emu_event *event, bool has_loads)
 {
     struct out_link *out = &part->sim->outs[event->index];
     uint32_t unblocked = 0;
 
     sim_return_tokens(out, event->vc, event->payload);
+    if (has_loads)
+        sim_load_credited(part, event->index, event->vc, event->payload);
     /* Shared tokens may be what another channel waits for. */
     for (uint32_t wanted = out->wanted_vcs; __builtin_expect(wanted != 0, 0); wanted &= wanted - 1) {
         uint32_t vc = (uint32_t)__builtin_ctz(wanted);
@@ -58,7 +60,7 @@ static inline void credit(struct part *part, const struct emu_event *event)
     link_changed(part, event->index);
 }
 
-void sim_credit_links(struct part *part, const struct emu_wheel_list *list)
+SIM_INLINE void credit_links(struct part *part, const struct emu_wheel_list *list, bool has_loads)
 {
     for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
@@ -69,6 +71,14 @@ void sim_credit_links(struct part *part, const struct emu_wheel_list *list)
         for (size_t i = 0; part->sim->is_large && i < n; i++)
             __builtin_prefetch(&part->sim->outs[chunk->events[i].index], 1);
         for (size_t i = 0; i < n; i++)
-            credit(part, &chunk->events[i]);
+            credit(part, &chunk->events[i], has_loads);
     }
+}
+
+void sim_credit_links(struct part *part, const struct emu_wheel_list *list)
+{
+    if (part->sim->loads)
+        credit_links(part, list, true);
+    else
+        credit_links(part, list, false);
 }

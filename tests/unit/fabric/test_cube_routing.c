@@ -16,11 +16,9 @@ static const enum emu_route_mode modes[] = { EMU_MODE_ADAPTIVE_0, EMU_MODE_MIN_H
 static struct emu_route_view view_of(const struct emu_machine *m, const struct emu_fault_map *faults,
                                      struct emu_random *random)
 {
-    return (struct emu_route_view){ .machine = m,
-                                    .faults = faults,
-                                    .random = random,
-                                    .near_load = emu_route_no_near_load,
-                                    .far_load = emu_route_no_far_load };
+    return (struct emu_route_view){
+        .machine = m, .faults = faults, .random = random, .near_load = emu_route_no_load, .far_load = emu_route_no_load
+    };
 }
 
 /* Audits the channels and walks between all pairs in every mode and class; says how many pairs have no route. */

@@ -7,6 +7,7 @@
 
 #include "emunic/fabric/dragonfly_routing.h"
 #include "emunic/fabric/sim/audit.h"
+#include "emunic/fabric/topology.h"
 #include "tests/unit/fabric/fixture.h"
 
 #define HOPS_MAX 16
@@ -16,6 +17,9 @@ struct loads {
     uint32_t by_class[EMU_LINK_CLASSES];
     uint32_t link;         /* this one has ... */
     uint32_t link_load;    /* ... so much, if it is not 0 */
+    uint32_t blue;         /* this one and its twin, if it is not 0, have ... */
+    uint32_t blue_near;    /* ... so much for their own router ... */
+    uint32_t blue_far;     /* ... and for others; other links have nothing for others */
     uint8_t traffic_class; /* whose all of it is */
     const struct emu_machine *m;
 };
@@ -29,6 +33,11 @@ struct trip {
     bool has_arrived;
 };
 
+static bool is_blue_with_load(const struct loads *l, uint32_t link)
+{
+    return l->blue != 0 && (link == l->blue || link == l->blue + 2);
+}
+
 static uint32_t load_of(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
 {
     const struct loads *l = view->ctx;
@@ -37,7 +46,16 @@ static uint32_t load_of(const struct emu_route_view *view, uint32_t link, uint8_
         return 0;
     if (l->link_load != 0 && link == l->link)
         return l->link_load;
+    if (is_blue_with_load(l, link))
+        return l->blue_near;
     return l->by_class[link_of(l->m, link).link_class];
+}
+
+static uint32_t far_load_of(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
+{
+    const struct loads *l = view->ctx;
+
+    return traffic_class == l->traffic_class && is_blue_with_load(l, link) ? l->blue_far : 0;
 }
 
 static struct emu_route_view view_of(const struct emu_machine *m, const struct emu_fault_map *faults,
@@ -49,7 +67,7 @@ static struct emu_route_view view_of(const struct emu_machine *m, const struct e
         .faults = faults,
         .random = random,
         .near_load = load_of,
-        .far_load = emu_route_no_far_load,
+        .far_load = far_load_of,
         .ctx = loads,
     };
 }
@@ -302,6 +320,67 @@ static void test_bias_is_the_documented_arithmetic(void **state)
     assert_in_range(nonminimal_of_200(29 - 14, 0, EMU_MODE_ADAPTIVE_0), 190, 200);
     assert_int_equal(nonminimal_of_200(60000, 0, EMU_MODE_MINIMAL), 0);
     assert_int_equal(nonminimal_of_200(1, 60000, EMU_MODE_VALIANT), 200);
+}
+
+/* The blue links of a router to a group: the first of the two, the other one is two further. */
+static uint32_t blue_link(const struct emu_machine *m, uint32_t router, uint32_t group)
+{
+    for (uint32_t id = 2 * emu_machine_n_nodes(m); id < emu_machine_n_links(m); id++) {
+        struct emu_link l = link_of(m, id);
+
+        if (l.link_class == EMU_LINK_BLUE && l.from.index == router && l.to.index / 4 == group)
+            return id;
+    }
+    fail();
+    return 0;
+}
+
+/* How many of 200 packets from router 2 go non-minimally to router 4 of group 1, whose only shortest way leads over
+ * router 0. So much queues for the blue links of that router to a group: as it sees it itself, and as others know. */
+static uint32_t nonminimal_by_gateway(uint32_t group, uint32_t near, uint32_t far, enum emu_route_mode mode)
+{
+    struct emu_machine *m = load("aries:groups=4,chassis=1,blades=4,cables_per_bundle=1");
+    struct emu_random random = seeded(20);
+    uint32_t quiet = (100 + 50) * 3375 / 100 / 48 + 14; /* as quiet_load(), of 33.75 Gb/s */
+    struct loads loads = { .blue_near = quiet + near, .blue_far = quiet + far };
+    struct emu_route_view view = view_of(m, NULL, &loads, &random);
+    uint32_t count = 0;
+
+    loads.blue = blue_link(m, 0, group);
+    loads.blue_near += near > 0 ? m->params.dragonfly.threshold_flits : 0;
+    loads.blue_far += far > 0 ? m->params.dragonfly.threshold_flits : 0;
+    for (int i = 0; i < 200; i++) {
+        struct trip t;
+
+        assert_true(travel(&view, packet(2 * 4, 4 * 4, mode, 0), &t));
+        count += (t.flags & EMU_PACKET_NONMINIMAL) != 0;
+        assert_in_range(t.n_optical, 1, 2);
+    }
+    emu_machine_destroy(m);
+    return count;
+}
+
+static void test_load_from_afar_is_that_of_the_output(void **state)
+{
+    (void)state;
+    assert_int_equal(nonminimal_by_gateway(1, 0, 14, EMU_MODE_ADAPTIVE_0), 0);
+    /* Some roots are in the same group. */
+    assert_in_range(nonminimal_by_gateway(1, 0, 15, EMU_MODE_ADAPTIVE_0), 160, 200);
+    assert_int_equal(nonminimal_by_gateway(3, 0, 60000, EMU_MODE_ADAPTIVE_0), 0); /* the same router, another output */
+    assert_int_equal(nonminimal_by_gateway(1, 0, 60000, EMU_MODE_MINIMAL), 0);
+}
+
+/* The source knows of no load, the gateway does. Half of what it draws leads to the same group again. */
+static void test_choice_is_made_anew_at_the_next_router(void **state)
+{
+    (void)state;
+    assert_int_equal(nonminimal_by_gateway(1, 14, 0, EMU_MODE_ADAPTIVE_0), 0);
+    assert_in_range(nonminimal_by_gateway(1, 15, 0, EMU_MODE_ADAPTIVE_0), 120, 180);
+    assert_int_equal(nonminimal_by_gateway(1, 22, 0, EMU_MODE_ADAPTIVE_1), 0); /* 8 flits for the hop made */
+    assert_in_range(nonminimal_by_gateway(1, 23, 0, EMU_MODE_ADAPTIVE_1), 120, 180);
+    assert_int_equal(nonminimal_by_gateway(3, 60000, 0, EMU_MODE_ADAPTIVE_0), 0);
+    assert_int_equal(nonminimal_by_gateway(1, 60000, 0, EMU_MODE_MINIMAL), 0);
+    assert_int_equal(nonminimal_by_gateway(1, 60000, 0, EMU_MODE_IN_ORDER), 0);
 }
 
 /* XCWP: "tables are filled so that non-minimal traffic is uniform over routers". */
@@ -630,6 +709,8 @@ int main(void)
         cmocka_unit_test(test_quiet_adaptive_packets_go_minimally),
         cmocka_unit_test(test_bias_is_the_documented_arithmetic),
         cmocka_unit_test(test_load_of_the_other_class_does_not_count),
+        cmocka_unit_test(test_load_from_afar_is_that_of_the_output),
+        cmocka_unit_test(test_choice_is_made_anew_at_the_next_router),
         cmocka_unit_test(test_roots_are_uniform_over_the_routers),
         cmocka_unit_test(test_root_of_a_local_packet_is_in_its_group),
         cmocka_unit_test(test_hashed_modes_keep_their_path),

@@ -509,26 +509,80 @@ static void test_largest_machines_take_less_than_four_kilobytes_per_node(void **
     }
 }
 
-static void test_near_load_is_of_one_class(void **state)
+/* A sim of two routers with a green link from the first one to the second one. */
+static struct emu_sim *two_routers(struct emu_machine **m_out, uint32_t *green_out)
 {
-    struct emu_machine *m = load("aries:groups=1,chassis=1,blades=2");
     const struct emu_traffic traffic = { .next = next_packet, .delivered = delivered };
     const struct emu_sim_options options = { .n_threads = 1 };
-    uint32_t green = 2 * emu_machine_n_nodes(m);
-    const struct emu_route_view *view;
     struct emu_sim *sim;
 
+    *m_out = load("aries:groups=1,chassis=1,blades=2");
+    assert_int_equal(emu_sim_create(*m_out, NULL, &traffic, &options, &sim), 0);
+    *green_out = 2 * emu_machine_n_nodes(*m_out);
+    return sim;
+}
+
+static void test_near_load_is_of_one_class(void **state)
+{
+    const struct emu_route_view *view;
+    struct emu_machine *m;
+    struct emu_sim *sim;
+    uint32_t green;
+
     (void)state;
-    assert_int_equal(emu_sim_create(m, NULL, &traffic, &options, &sim), 0);
+    sim = two_routers(&m, &green);
     view = &sim->parts[0].view;
-    sim->outs[green].tokens[1] -= 30; /* channels 0 to 3 are the requests', 4 to 7 the responses' */
-    sim->outs[green].tokens[3] -= 10;
-    sim->outs[green].tokens[4] -= 2;
+    sim_load_add(&sim->parts[0], green, EMU_TRAFFIC_REQUEST, 40);
+    sim_load_add(&sim->parts[0], green, EMU_TRAFFIC_RESPONSE, 2);
     assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_REQUEST), 40);
     assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_RESPONSE), 2);
-    sim->outs[green].waiting_units = 14;
-    assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_REQUEST), 54);
-    assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_RESPONSE), 16);
+    assert_int_equal(view->near_load(view, green + 1, EMU_TRAFFIC_REQUEST), 0);
+    sim_load_credited(&sim->parts[0], green, 3, 14); /* channels 0 to 3 are the requests', 4 to 7 the responses' */
+    sim_load_credited(&sim->parts[0], green, 4, 2);
+    assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_REQUEST), 26);
+    assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_RESPONSE), 0);
+    emu_sim_destroy(sim);
+    emu_machine_destroy(m);
+}
+
+/* At so many periods from the start. */
+static void move_to(struct emu_sim *sim, uint64_t ps)
+{
+    sim->parts[0].slot = ps / sim->clock_ps;
+    sim->parts[0].slot_ps = sim->parts[0].slot * sim->clock_ps;
+}
+
+static void test_neighbours_know_the_load_of_a_period_ago(void **state)
+{
+    const struct emu_route_view *view;
+    struct emu_machine *m;
+    struct emu_sim *sim;
+    uint64_t period_ps;
+    uint32_t green;
+
+    (void)state;
+    sim = two_routers(&m, &green);
+    view = &sim->parts[0].view;
+    period_ps = sim->load_period_ps;
+    assert_int_equal(period_ps, 10 * sim->clock_ps);
+    /* In period k there are k units; in period 1000 the first change since 20. */
+    for (uint64_t k = 1; k <= 20; k++) {
+        move_to(sim, k * period_ps + period_ps / 2);
+        sim_load_add(&sim->parts[0], green, EMU_TRAFFIC_REQUEST, 8);
+        sim_load_add(&sim->parts[0], green, EMU_TRAFFIC_REQUEST, -7); /* within a period the last value counts */
+    }
+    for (uint64_t k = 12; k <= 40; k++) {
+        move_to(sim, (k + 1) * period_ps + sim->far_ps + sim->clock_ps); /* just known */
+        assert_int_equal(view->far_load(view, green, EMU_TRAFFIC_REQUEST), k < 20 ? k : 20);
+        move_to(sim, (k + 1) * period_ps + sim->far_ps - sim->clock_ps); /* not yet */
+        assert_int_equal(view->far_load(view, green, EMU_TRAFFIC_REQUEST), k - 1 < 20 ? k - 1 : 20);
+        assert_int_equal(view->far_load(view, green, EMU_TRAFFIC_RESPONSE), 0);
+    }
+    move_to(sim, 1000 * period_ps + period_ps / 2);
+    sim_load_add(&sim->parts[0], green, EMU_TRAFFIC_REQUEST, 80);
+    assert_int_equal(view->far_load(view, green, EMU_TRAFFIC_REQUEST), 20);
+    move_to(sim, 1001 * period_ps + sim->far_ps + sim->clock_ps);
+    assert_int_equal(view->far_load(view, green, EMU_TRAFFIC_REQUEST), 100);
     emu_sim_destroy(sim);
     emu_machine_destroy(m);
 }
@@ -563,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_reset_forgets_counts_but_not_packets),
         cmocka_unit_test(test_bad_arguments_are_refused),
         cmocka_unit_test(test_near_load_is_of_one_class),
+        cmocka_unit_test(test_neighbours_know_the_load_of_a_period_ago),
         cmocka_unit_test(test_largest_machines_take_less_than_four_kilobytes_per_node),
     };
 
