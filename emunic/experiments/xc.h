@@ -27,13 +27,15 @@ int emu_xc_peaks(struct emu_exp *x);      /* XC-7 */
 int emu_xc_undetected(struct emu_exp *x); /* XC-28 */
 
 /* xc_traffic.c: what the network carries, simulated. */
+int emu_xc_flits(struct emu_exp *x);      /* XC-6 */
+int emu_xc_ports(struct emu_exp *x);      /* XC-10 */
+int emu_xc_bit_errors(struct emu_exp *x); /* XC-29 */
+int emu_xc_lanes(struct emu_exp *x);      /* XC-30 */
+
+/* xc_adaptive.c: adaptive routing on several shapes, simulated. */
 int emu_xc_global_bandwidth(struct emu_exp *x); /* XC-22 */
 int emu_xc_three_policies(struct emu_exp *x);   /* XC-24 */
 int emu_xc_nonminimal_share(struct emu_exp *x); /* XC-25 */
-int emu_xc_flits(struct emu_exp *x);            /* XC-6 */
-int emu_xc_ports(struct emu_exp *x);            /* XC-10 */
-int emu_xc_bit_errors(struct emu_exp *x);       /* XC-29 */
-int emu_xc_lanes(struct emu_exp *x);            /* XC-30 */
 
 /* xc_nic.c: what programs measure, on the model of NICs and hosts. */
 int emu_xc_put_latency(struct emu_exp *x);     /* XC-1 */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Cray XC: what the network carries, in the packet simulator. Puts of 64 B (14 flits) with their responses (1 flit).
- *
- * The quick machine is the full one in small: 8 groups of 16 routers with 2 cables per bundle have as much global
- * bandwidth per node (14 cables for 64 nodes) as 8 groups of 96 routers with 12 (84 for 384), so the bounds are the
- * same.
  */
 #include "emunic/experiments/xc_traffic.h"
 
@@ -15,14 +11,7 @@
 
 #include "emunic/abi/flow.h"
 #include "emunic/experiments/xc.h"
-#include "emunic/fabric/dragonfly.h"
 #include "emunic/fabric/link.h"
-
-const char *emu_xc_eight_groups(const struct emu_exp *x)
-{
-    return emu_exp_context(x)->is_full ? "aries:groups=8,cables_per_bundle=12" :
-                                         "aries:groups=8,chassis=1,blades=16,cables_per_bundle=2";
-}
 
 /* ---- watching ---- */
 
@@ -136,6 +125,12 @@ static struct emu_steady_options steady_options(const struct emu_exp *x, const s
 {
     bool is_full = emu_exp_context(x)->is_full;
 
+    if (run->is_until_steady)
+        return (struct emu_steady_options){
+            .window_ps = emu_link_cycle_ps(m) * (is_full ? 10000 : 2500),
+            .warmup_max = 12,
+            .windows = is_full ? 5 : 2,
+        };
     return (struct emu_steady_options){
         .window_ps = run->window_ps > 0 ? run->window_ps : emu_link_cycle_ps(m) * (is_full ? 10000 : 1500),
         .warmup_max = is_full ? 6 : 3,
@@ -162,7 +157,6 @@ static void add_figures(const struct emu_generator *gen, const struct emu_machin
     emu_generator_latency(gen, EMU_LATENCY_CREATED, &latency);
     result->gb_per_s = (double)received * payload * 1000 / (double)s->measured_ps;
     result->gb_per_s_per_node = result->gb_per_s / emu_machine_n_nodes(m);
-    /* Responses are as many as requests and go the same way about it. */
     result->nonminimal = s->totals.delivered > 0 ? (double)s->totals.nonminimal / (double)s->totals.delivered : 0;
     result->latency_ps = emu_histogram_mean_ps(&latency);
     result->hops = s->totals.delivered > 0 ? (double)s->totals.packet_hops / (double)s->totals.delivered : 0;
@@ -219,8 +213,7 @@ out_generator:
 
 /* ---- bounds ---- */
 
-/* Payload per wire byte of a put and its response, frames included: 64 % (XC-6). */
-static double efficiency(const struct emu_machine *m)
+double emu_xc_efficiency(const struct emu_machine *m)
 {
     const struct emu_packet_format *f = &emu_machine_nic(m)->format;
     const struct emu_router_params *r = emu_machine_router(m);
@@ -228,201 +221,6 @@ static double efficiency(const struct emu_machine *m)
 
     return f->payload_bytes_max / (flits * f->flit_bits / 8) * (r->frame_flits - r->frame_overhead_flits) /
            r->frame_flits;
-}
-
-/* Payload per node, 10^9 bytes/s, if each node had its share of so many cables. */
-static double cable_share(const struct emu_machine *m, double cables)
-{
-    struct emu_dragonfly_shape shape;
-    struct emu_link blue;
-
-    (void)emu_dragonfly_shape(m, &shape);
-    (void)emu_link_get(m, emu_machine_n_links(m) - 1, &blue);
-    return cables * EMU_XC_LINKS_PER_CABLE * (double)blue.bytes_per_s / 1e9 /
-           (shape.chassis * shape.blades * shape.nodes_per_blade) * efficiency(m);
-}
-
-static double cables_of_group(const struct emu_machine *m)
-{
-    struct emu_dragonfly_shape shape;
-
-    (void)emu_dragonfly_shape(m, &shape);
-    return (double)shape.cables_per_bundle * (shape.groups - 1);
-}
-
-/* Uniform traffic, all minimal: a node's packets go to another group in (groups - 1) of groups cases. */
-static double uniform_bound(const struct emu_machine *m)
-{
-    struct emu_dragonfly_shape shape;
-
-    (void)emu_dragonfly_shape(m, &shape);
-    return cable_share(m, cables_of_group(m)) * shape.groups / (shape.groups - 1);
-}
-
-/* ---- XC-22: global bandwidth ---- */
-
-static int report_global_share(struct emu_exp *x)
-{
-    struct emu_dragonfly_shape shape;
-    struct emu_link blue;
-    struct emu_machine *m;
-    double raw, all, bisection;
-    int r = emu_exp_machine(x, "aries:groups=241", &m);
-
-    if (r < 0)
-        return r;
-    (void)emu_dragonfly_shape(m, &shape);
-    (void)emu_link_get(m, emu_machine_n_links(m) - 1, &blue);
-    raw = cable_share(m, cables_of_group(m)) / efficiency(m);
-    emu_exp_figure(x, 'A', "global_raw_per_node", "GB/s", emu_exp_rounded(11.72, 2), raw);
-    emu_exp_figure(x, 'A', "global_payload_per_node", "GB/s", emu_exp_rounded(7.5, 1), raw * efficiency(m));
-    all = 2.0 * shape.n_cables * EMU_XC_LINKS_PER_CABLE * (double)blue.bytes_per_s / 1e9;
-    /* Bisection, both directions, by the formula that XC-5 holds against the count. */
-    bisection = EMU_XC_LINKS_PER_CABLE * (double)blue.bytes_per_s / 1e9 * shape.groups * cables_of_group(m) *
-                shape.groups / (2.0 * (shape.groups - 1));
-    emu_exp_figure(x, 'A', "global_over_bisection_of_241_groups", "1", emu_exp_rounded(2, 1), all / bisection);
-    emu_machine_destroy(m);
-    return 0;
-}
-
-int emu_xc_global_bandwidth(struct emu_exp *x)
-{
-    const struct emu_xc_run run = { .pattern = EMU_PATTERN_UNIFORM, .mode = EMU_MODE_ADAPTIVE_0 };
-    struct emu_xc_result result;
-    struct emu_machine *m;
-    int r = report_global_share(x);
-
-    if (r == 0)
-        r = emu_exp_machine(x, emu_xc_eight_groups(x), &m);
-    if (r < 0)
-        return r;
-    r = emu_xc_saturate(x, m, &run, &result);
-    if (r == 0) {
-        emu_exp_at_least(x, 'S', "uniform_saturation_over_bound", "1", 0.9,
-                         result.gb_per_s_per_node / uniform_bound(m));
-        emu_exp_detail(x, "%.3f of %.3f GB/s per node, %.1f %% non-minimal, %.2f hops, %s", result.gb_per_s_per_node,
-                       uniform_bound(m), 100 * result.nonminimal, result.hops,
-                       result.is_steady ? "steady" : "not steady");
-    }
-    emu_machine_destroy(m);
-    return r;
-}
-
-/* ---- XC-24: minimal, Valiant, adaptive ---- */
-
-static const enum emu_route_mode three_modes[] = { EMU_MODE_MINIMAL, EMU_MODE_VALIANT, EMU_MODE_ADAPTIVE_0 };
-static const char *const three_names[] = { "minimal", "valiant", "adaptive" };
-
-static int saturate_three(struct emu_exp *x, const struct emu_machine *m, enum emu_pattern pattern, double got[3],
-                          FILE *data)
-{
-    for (int i = 0; i < 3; i++) {
-        const struct emu_xc_run run = { .pattern = pattern, .mode = three_modes[i] };
-        struct emu_xc_result result;
-        int r = emu_xc_saturate(x, m, &run, &result);
-
-        if (r < 0)
-            return r;
-        got[i] = result.gb_per_s_per_node;
-        emu_exp_detail(x, "%s %s: %.3f GB/s per node, %.1f %% non-minimal, %.2f hops, latency %.1f us, %s",
-                       emu_pattern_name(pattern), three_names[i], got[i], 100 * result.nonminimal, result.hops,
-                       result.latency_ps / 1e6, result.is_steady ? "steady" : "not steady");
-        if (data)
-            fprintf(data, "%s\t%d\t%g\n", three_names[i], (int)pattern, got[i]);
-    }
-    return 0;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-int emu_xc_three_policies(struct emu_exp *x)
-{
-    double uniform[3], shift[3];
-    double shift_bound, global;
-    struct emu_dragonfly_shape shape;
-    struct emu_machine *m;
-    FILE *data;
-    int r = emu_exp_machine(x, emu_xc_eight_groups(x), &m);
-
-    if (r < 0)
-        return r;
-    data = emu_exp_data(x, "saturation", "Saturation of 8 groups", "pattern (0 uniform, 2 group shift)",
-                        "GB/s per "
-                        "node");
-    (void)emu_dragonfly_shape(m, &shape);
-    shift_bound = cable_share(m, shape.cables_per_bundle);
-    global = cable_share(m, cables_of_group(m));
-    r = saturate_three(x, m, EMU_PATTERN_UNIFORM, uniform, data);
-    emu_exp_progress(x, 0.6);
-    if (r == 0)
-        r = saturate_three(x, m, EMU_PATTERN_SHIFT, shift, data);
-    if (data)
-        fclose(data);
-    if (r < 0)
-        goto out;
-    emu_exp_figure(x, 'S', "uniform_minimal", "GB/s", emu_exp_within(uniform_bound(m), 0.1), uniform[0]);
-    emu_exp_figure(x, 'S', "shift_minimal", "GB/s", emu_exp_within(shift_bound, 0.1), shift[0]);
-    /* Two blue links, or one if the root is in an end group: 2 groups of 8. */
-    emu_exp_at_least(x, 'S', "shift_valiant_over_bound", "1", 0.8, shift[1] / (global / (2 - 2.0 / shape.groups)));
-    emu_exp_at_least(x, 'S', "uniform_adaptive_over_better", "1", 0.9, uniform[2] / larger(uniform[0], uniform[1]));
-    emu_exp_at_least(x, 'S', "shift_adaptive_over_better", "1", 0.9, shift[2] / larger(shift[0], shift[1]));
-    emu_exp_holds(x, 'S', "minimal_best_on_uniform", uniform[0] > uniform[1]);
-    emu_exp_holds(x, 'S', "valiant_best_on_shift", shift[1] > shift[0]);
-    emu_exp_detail(x, "bounds: uniform minimal %.3f, shift minimal %.3f, Valiant %.3f to %.3f GB/s per node",
-                   uniform_bound(m), shift_bound, global / 2, global / (2 - 2.0 / shape.groups));
-out:
-    emu_machine_destroy(m);
-    return r;
-}
-
-/* ---- XC-25: non-minimal share over load ---- */
-
-int emu_xc_nonminimal_share(struct emu_exp *x)
-{
-    static const double loads[] = { 0.01, 0.05, 0.2, 0.5, 0.7, 0.9 };
-    enum { N = sizeof(loads) / sizeof(loads[0]) };
-    struct emu_xc_run run = { .pattern = EMU_PATTERN_UNIFORM, .mode = EMU_MODE_ADAPTIVE_0 };
-    struct emu_xc_result result;
-    struct emu_machine *m;
-    double share[N];
-    bool is_monotone = true;
-    FILE *data;
-    int r = emu_exp_machine(x, emu_xc_eight_groups(x), &m);
-
-    if (r < 0)
-        return r;
-    data = emu_exp_data(x, "share", "Adaptive choice, uniform traffic on 8 groups", "load, share of the global bound",
-                        "non-minimal packets, share");
-    for (int i = 0; i < N && r == 0; i++) {
-        /* A node's payload in 10^9 bytes/s is bytes per ns. */
-        run.gap_ps = emu_machine_nic(m)->format.payload_bytes_max / (loads[i] * uniform_bound(m)) * 1000;
-        run.window_ps = emu_link_cycle_ps(m) * (emu_exp_context(x)->is_full ? 5000 : 1000);
-        r = emu_xc_saturate(x, m, &run, &result);
-        share[i] = r == 0 ? result.nonminimal : 0;
-        is_monotone = is_monotone && (i == 0 || share[i] >= share[i - 1]);
-        emu_exp_progress(x, (double)i / N);
-        if (r < 0)
-            break;
-        emu_exp_detail(x, "load %.0f %%: %.3f GB/s per node, %.2f %% non-minimal, %.2f hops, latency %.2f us",
-                       100 * loads[i], result.gb_per_s_per_node, 100 * share[i], result.hops, result.latency_ps / 1e6);
-        if (data)
-            fprintf(data, "adaptive 0\t%g\t%g\n", loads[i], share[i]);
-    }
-    if (data)
-        fclose(data);
-    run = (struct emu_xc_run){ .pattern = EMU_PATTERN_SHIFT, .mode = EMU_MODE_ADAPTIVE_0 };
-    if (r == 0)
-        r = emu_xc_saturate(x, m, &run, &result);
-    if (r == 0) {
-        emu_exp_below(x, 'S', "nonminimal_at_5_percent_load", "1", 0.01, share[1]);
-        emu_exp_holds(x, 'Q', "nonminimal_rises_with_load", is_monotone);
-        emu_exp_above(x, 'S', "nonminimal_at_saturation_of_group_shift", "1", 0.3, result.nonminimal);
-    }
-    emu_machine_destroy(m);
-    return r;
 }
 
 /* ---- XC-30: lanes, XC-29: bit errors: four NICs over one green link ---- */
@@ -711,7 +509,7 @@ int emu_xc_ports(struct emu_exp *x)
     if (r < 0)
         return r;
     (void)emu_link_get(m, 2 * emu_machine_n_nodes(m), &green);
-    needed = 4 * 8 / ((double)green.bytes_per_s / 1e9 * efficiency(m));
+    needed = 4 * 8 / ((double)green.bytes_per_s / 1e9 * emu_xc_efficiency(m));
     emu_exp_figure(x, 'A', "ports_needed", "ports", emu_exp_rounded(9.5, 1), needed);
     emu_exp_exact(x, 'A', "whole_ports_needed", "ports", 10, ceil(needed));
     emu_machine_destroy(m);

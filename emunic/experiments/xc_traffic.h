@@ -21,6 +21,7 @@ struct emu_xc_run {
     uint16_t units;          /* 0: a put of 64 B */
     uint16_t response_units; /* 0: its answer */
     uint64_t window_ps;      /* 0: as long as spec/machines.md 0.6 says, less in quick mode */
+    bool is_until_steady;    /* windows until two in a row agree, in quick mode too; window_ps does not count */
     double ber;              /* of the lanes of ber_link and of its reverse */
     uint32_t ber_link;
     const struct emu_fault_map *faults;
@@ -33,7 +34,7 @@ struct emu_xc_run {
 struct emu_xc_result {
     double gb_per_s; /* payload of all nodes, 10^9 */
     double gb_per_s_per_node;
-    double nonminimal; /* share of all packets */
+    double nonminimal; /* share of all packets, responses too */
     double hops;       /* of a packet, mean */
     double latency_ps;
     uint64_t measured_ps;
@@ -69,6 +70,9 @@ struct emu_xc_watch {
 
 /* For emu_sim_create(); the watch and its inner traffic must outlive the simulation. */
 struct emu_traffic emu_xc_watched(struct emu_xc_watch *watch);
+
+/* Payload per wire byte of a put and its response, frames included: 64 % (XC-6). */
+double emu_xc_efficiency(const struct emu_machine *m);
 
 /* Spec of the machine of 8 groups: 3 072 nodes, in quick mode 512 with the same bounds. */
 const char *emu_xc_eight_groups(const struct emu_exp *x);
