@@ -43,7 +43,7 @@ def cases(folder):
         yield f"{name} is skipped", is_skipped(done), done
     for script in sorted(HERE.glob("test_*.py")):
         if script.name != pathlib.Path(__file__).name:
-            done = run(folder, [sys.executable, script, *["true"] * 4])
+            done = run(folder, [sys.executable, script, *["true"] * 5])
             yield f"{script.name} is skipped", is_skipped(done), done
     (folder / "thirdparty" / "ucx").mkdir(parents=True)
     (folder / "thirdparty" / "ucx" / "stamp").touch()
