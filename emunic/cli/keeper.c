@@ -71,6 +71,10 @@ static int keep(const void *ctx, int link)
 {
     const struct emu_keeper_plan *plan = ctx;
 
+    /* A batch system or a terminal may end a whole job by signals. Then somebody is needed to clean up after it. */
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
     if (!make_folder(plan))
         return emu_cli_fail("run", "cannot make folder %s: %s", plan->folder, strerror(errno));
     emu_child_tell(link, EMU_CHILD_READY);
