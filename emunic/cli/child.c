@@ -98,11 +98,8 @@ void emu_child_await(struct emu_child *child, int patience_ms, int *status_out)
     struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, child->pid, 0), .events = POLLIN };
     int status = 0;
 
-    /* By the descriptor: emunic-host may signal by no other means. */
-    if (end.fd < 0)
+    if (end.fd < 0 || poll(&end, 1, patience_ms) <= 0)
         kill(child->pid, SIGKILL);
-    else if (poll(&end, 1, patience_ms) <= 0)
-        syscall(SYS_pidfd_send_signal, end.fd, SIGKILL, NULL, 0);
     if (end.fd >= 0)
         close(end.fd);
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)

@@ -58,6 +58,9 @@ int emu_cli_mover(char path_out[PATH_MAX]);
 /* The emunic of one host of several, likewise. */
 int emu_cli_host(char path_out[PATH_MAX]);
 
+/* The program that starts mpirun's daemons on other hosts, likewise. */
+int emu_cli_agent(char path_out[PATH_MAX]);
+
 /* The program that asks an mpirun around this one, likewise. */
 int emu_cli_allocation(char path_out[PATH_MAX]);
 

@@ -8,13 +8,12 @@
  *   ready     one byte on stdout when the sockets listen
  *   end       the job's domain ends (the head told so), SIGTERM, or the launcher's death
  *
- * On hosts other than the head it has a keeper (keeper.c), so that the job's folder and stray processes go however this
- * process ends; on the head `emunic run` has one.
+ * The job's folder and stray processes are the affair of a keeper: of `emunic run` on the head, of emunic-agent on the
+ * other hosts.
  *
  * Exit status: 0 when the job has ended, 1 after a message, 2 for a wrong usage.
  */
 #include <errno.h>
-#include <limits.h>
 #include <pmix.h>
 #include <signal.h>
 #include <sodium.h>
@@ -28,7 +27,6 @@
 
 #include "emunic/base/log.h"
 #include "emunic/cli/cli.h"
-#include "emunic/cli/keeper.h"
 #include "emunic/cli/options.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/rights/rights.h"
@@ -44,14 +42,8 @@ struct host {
     struct emu_hosts_options hosts;
     const char *names[HOSTS_MAX];
     uint8_t key[KEY_BYTES];
-    const char *folder_wanted; /* in argv */
-    char folder[PATH_MAX];     /* the keeper overwrites argv */
-    struct emu_keeper_plan keeper_plan;
     uint64_t timeout_s; /* 0: the default */
-    uint32_t cookie;
-    char marker[32]; /* "EMUNIC_COOKIE=..." */
     pmix_proc_t self;
-    struct emu_child keeper; /* pid 0: none */
 };
 
 /* ---- PMIx ---- */
@@ -181,20 +173,11 @@ static int take_names(void *target, const char *name, const char *text)
     return EMU_EXIT_DONE;
 }
 
-static bool is_whole_path(const char *text)
-{
-    return text[0] == '/' && strlen(text) < PATH_MAX;
-}
-
 static const struct emu_option options[] = {
     { "server", 0, "NAME", "name of the job's server", EMU_OPTION_TEXT(struct host, server.name) },
     { "machine", 0, "SPEC", "machine file or its name", EMU_OPTION_TEXT(struct host, server.machine) },
     { "machine-dir", 0, "FOLDER", "folder with machine files", EMU_OPTION_TEXT(struct host, server.machine_dir) },
     { "module", 0, "FILE", "the module that talks to other hosts", EMU_OPTION_TEXT(struct host, hosts.module) },
-    { "folder", 0, "FOLDER", "the job's folder, which a keeper removes", EMU_OPTION_TEXT(struct host, folder_wanted),
-      .is_valid = is_whole_path, .refusal = "not a whole path" },
-    { "cookie", 0, "N", "of the job's domain: marks its processes",
-      EMU_OPTION_NUMBER(struct host, cookie, 1, UINT32_MAX) },
     { "hosts", 0, "NAME,NAME...", "all hosts of the job in the order of the ranks", EMU_OPTION_CALL(take_names) },
     { "provider", 0, "NAME", "of libfabric", EMU_OPTION_TEXT(struct host, hosts.provider) },
     { "peer-timeout", 0, "S", "a host that is silent for S seconds is lost, 1 to 3600",
@@ -221,10 +204,8 @@ static int parse(struct host *host, int argc, char **argv)
     if (status != EMU_PROCEED)
         return status;
     if (!host->server.name || !host->server.machine || !host->server.machine_dir || !host->hosts.module ||
-        !host->folder_wanted || host->cookie == 0 || host->hosts.n < 2)
+        host->hosts.n < 2)
         return emu_cli_usage("host", "started by `emunic run --hosts`, see emunic-run(1)");
-    snprintf(host->folder, sizeof(host->folder), "%s", host->folder_wanted);
-    snprintf(host->marker, sizeof(host->marker), "EMUNIC_COOKIE=%u", host->cookie);
     host->hosts.timeout_ns = host->timeout_s * 1000000000ull;
     return EMU_PROCEED;
 }
@@ -236,27 +217,6 @@ static bool tie_to_launcher(void)
     pid_t launcher = getppid();
 
     return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == launcher;
-}
-
-static int start_keeper(struct host *host)
-{
-    char byte;
-    int r;
-
-    host->keeper_plan = (struct emu_keeper_plan){ .folder = host->folder, .may_exist = true, .marker = host->marker };
-    r = emu_keeper_start(&host->keeper_plan, &host->keeper);
-    if (r < 0)
-        return emu_cli_fail("host", "cannot start a keeper: %s", strerror(-r));
-    if (read(host->keeper.link, &byte, 1) != 1 || byte != EMU_CHILD_READY)
-        return EMU_EXIT_FAILED;
-    return EMU_EXIT_DONE;
-}
-
-/* Whatever is still there of the job on this host: the keeper's affair, because this process may not any more. */
-static void clean_up(struct host *host)
-{
-    if (host->keeper.pid)
-        emu_keeper_leave(&host->keeper);
 }
 
 static int serve(struct host *host)
@@ -292,8 +252,8 @@ int main(int argc, char **argv)
     host.hosts.exchange = exchange_addresses;
     host.hosts.ctx = &host;
     /* Before there are threads. */
-    status = getenv("PMIX_RANK") && strcmp(getenv("PMIX_RANK"), "0") != 0 ? start_keeper(&host) : EMU_EXIT_DONE;
-    if (status == EMU_EXIT_DONE && emu_rights_shed_early() < 0)
+    status = EMU_EXIT_DONE;
+    if (emu_rights_shed_early() < 0)
         status = emu_cli_fail("host", "cannot give up its capabilities: %s", strerror(errno));
     if (status == EMU_EXIT_DONE)
         status = join_launch(&host);
@@ -301,7 +261,6 @@ int main(int argc, char **argv)
         status = emu_cli_fail("host", "PMIx does not carry the job's key");
     if (status == EMU_EXIT_DONE)
         status = serve(&host);
-    clean_up(&host);
     PMIx_Finalize(NULL, 0);
     return status;
 }

@@ -103,6 +103,7 @@ struct job {
     int hosts_fd;            /* what they say */
     uint64_t hosts_limit_ns; /* they are ready before that */
     bool hosts_ended;
+    int hosts_status;
     pid_t mpirun;                    /* 0: not started */
     struct emu_mpirun_output output; /* of mpirun */
     bool mpirun_ended;
@@ -478,6 +479,7 @@ static void reap(struct job *job)
             job->mpirun_status = status;
         } else if (pid == job->hosts) {
             job->hosts_ended = true;
+            job->hosts_status = status;
         } else if (pid == job->keeper.pid) {
             job->keeper_ended = true;
         } else if (pid == job->emunic.pid) {
@@ -645,6 +647,11 @@ static void end_hosts(struct job *job)
         while (!job->hosts_ended && emu_clock_ns() < end_ns) {
             poll(&(struct pollfd){ .fd = job->signal_fd, .events = POLLIN }, 1, LOOK_AGAIN_MS);
             read_signals(job);
+        }
+        /* The ranks may have ended, with status 0, before we heard that an emunic had. */
+        if (!signals[i] && job->hosts_ended && job->hosts_status != 0 && !job->server_lost && !job->told_to_end) {
+            job->server_lost = true;
+            explain_loss(job);
         }
     }
 }

@@ -40,6 +40,7 @@ struct emu_job_plan {
     const struct emu_cli_hosts *hosts; /* two or more, the first is this one; NULL: this one alone */
     const uint32_t *rank_hosts;        /* n_ranks of them, with hosts */
     const char *host_program;          /* path of emunic-host */
+    const char *agent;                 /* path of emunic-agent */
     const char *module;                /* path of the transport */
     const char *provider;              /* of libfabric; NULL: the best that is there */
     uint32_t peer_timeout_s;           /* 0: the default */

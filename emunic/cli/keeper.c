@@ -37,6 +37,10 @@ static void clean_up(const char *marker, const char *folder)
 {
     struct emu_sweep job = { .marker = marker };
 
+    if (!marker) {
+        rmdir(folder);
+        return;
+    }
     emu_sweep(&job, 0, CLEAN_MS);
     for (int i = 0; i < KILLS_MAX && emu_sweep(&job, SIGKILL, KILL_MS) > 0; i++)
         ;

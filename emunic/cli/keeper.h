@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keeper of a job: a child of `emunic run` that makes the job's folder and cleans up if its parent cannot.
+ * The keeper of a job: a child of `emunic run`, on other hosts of emunic-agent, that makes the job's folder and cleans
+ * up if its parent cannot.
  */
 #ifndef EMUNIC_CLI_KEEPER_H
 #define EMUNIC_CLI_KEEPER_H
@@ -12,7 +13,8 @@
 struct emu_keeper_plan {
     const char *folder; /* made, for this user only, before it is ready. Not a pointer into argv */
     bool may_exist;     /* the folder, if it is this user's alone */
-    const char *marker; /* "NAME=value" in the environment of the job's processes */
+    /* "NAME=value" in the environment of the job's processes. NULL: ends none, and removes only an empty folder. */
+    const char *marker;
 };
 
 /*

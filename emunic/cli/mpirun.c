@@ -17,6 +17,7 @@
 #include "emunic/cli/host_list.h"
 
 #define MCA_PREFIX       "OMPI_MCA_"
+#define AGENT_SETTING    "orte_launch_agent"
 #define PLAIN            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:/@%^="
 #define DIRECT_HOSTS_MAX 64 /* mpirun itself starts so many daemons, and they the others */
 
@@ -69,6 +70,22 @@ static void add_setting(struct words *words, const char *name, const char *value
 }
 
 /* ---- several hosts ---- */
+
+/*
+ * Daemons that further daemons start, in a tree of more than DIRECT_HOSTS_MAX, have no agent: mpirun drops words with a
+ * space on the way to them.
+ */
+static void add_agent(struct words *words, const struct emu_mpirun_job *job, bool ends_processes)
+{
+    if (getenv(MCA_PREFIX AGENT_SETTING))
+        return; /* the user has one */
+    add(words, "--mca");
+    add(words, AGENT_SETTING);
+    if (ends_processes)
+        add_text(words, "%s %s EMUNIC_COOKIE=%u orted", job->plan->agent, job->folder, job->cookie);
+    else
+        add_text(words, "%s %s - orted", job->plan->agent, job->folder);
+}
 
 /* Line r is the host of process r. */
 static void add_map(struct words *words, const struct emu_mpirun_job *job, const char *name, uint32_t n,
@@ -249,6 +266,7 @@ char **emu_mpirun_ranks(const struct emu_mpirun_job *job)
     begin(&words, job, plan->n_ranks);
     if (plan->hosts) {
         add_map(&words, job, "ranks", plan->n_ranks, plan->rank_hosts);
+        add_agent(&words, job, false);
         add_environment(&words, plan);
     } else {
         stay_here(&words);
@@ -285,6 +303,7 @@ char **emu_mpirun_hosts(const struct emu_mpirun_job *job)
 
     begin(&words, job, plan->hosts->n);
     add_map(&words, job, "hosts", plan->hosts->n, NULL);
+    add_agent(&words, job, true);
     add_environment(&words, plan);
     add(&words, plan->host_program);
     add(&words, "--server");
@@ -295,10 +314,6 @@ char **emu_mpirun_hosts(const struct emu_mpirun_job *job)
     add(&words, plan->machine_dir);
     add(&words, "--module");
     add(&words, plan->module);
-    add(&words, "--folder");
-    add(&words, job->folder);
-    add(&words, "--cookie");
-    add_text(&words, "%u", job->cookie);
     add(&words, "--hosts");
     add_names(&words, plan->hosts);
     if (plan->provider) {

@@ -24,6 +24,7 @@
 #define TRANSPORT_PLACE  "/emunic/transport/emunic-transport.so"
 #define MOVER_PLACE      "/emunic/mover/emunic-mover"
 #define HOST_PLACE       "/emunic/emunic-host"
+#define AGENT_PLACE      "/emunic/emunic-agent"
 #define ALLOCATION_PLACE "/emunic/emunic-allocation"
 #define FOLDER_ROOM      64 /* for each of them */
 
@@ -80,6 +81,11 @@ int emu_cli_mover(char path_out[PATH_MAX])
 int emu_cli_host(char path_out[PATH_MAX])
 {
     return find_part(HOST_PLACE, path_out);
+}
+
+int emu_cli_agent(char path_out[PATH_MAX])
+{
+    return find_part(AGENT_PLACE, path_out);
 }
 
 int emu_cli_allocation(char path_out[PATH_MAX])

@@ -60,6 +60,7 @@ struct run {
     char mpirun[PATH_MAX];
     char wrapper[PATH_MAX];
     char host_program[PATH_MAX];
+    char agent[PATH_MAX];
     char module[PATH_MAX];
     struct emu_job_plan plan;
 };
@@ -209,12 +210,16 @@ static int choose_hosts(struct run *run)
     r = emu_cli_host(run->host_program);
     if (r < 0)
         return emu_cli_fail("run", "%s: %s", run->host_program, strerror(-r));
+    r = emu_cli_agent(run->agent);
+    if (r < 0)
+        return emu_cli_fail("run", "%s: %s", run->agent, strerror(-r));
     r = emu_cli_transport(run->module);
     if (r < 0)
         return emu_cli_fail("run", "%s: %s", run->module, strerror(-r));
     run->plan.hosts = &run->hosts;
     run->plan.rank_hosts = run->rank_hosts;
     run->plan.host_program = run->host_program;
+    run->plan.agent = run->agent;
     run->plan.module = run->module;
     return EMU_EXIT_DONE;
 }

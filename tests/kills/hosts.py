@@ -3,7 +3,6 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 
@@ -264,32 +263,16 @@ class HostJobs(OnHosts, Scene):
         status = self.reap(job, f"a job on hosts of which was killed: {what}")
         if what == "host 1":
             self.cluster.boot(1)
-        self.waits.until("nothing is left on hosts", lambda: not self.left_but_empty_folders(),
-                         lambda: "but " + "; ".join(self.left_but_empty_folders())[:2000])
-        self.remove_empty_folders()
+        self.waits.until("nothing is left on hosts", lambda: not self.left(),
+                         lambda: "but " + "; ".join(self.left())[:2000])
         if self.board.findings():
             raise Finding("a rank says that something is wrong")
         if status == 0:
             raise Finding(f"status 0 though {what} was killed")
         return [f"host job: {what} {way}"]
 
-    def shared_memory(self):
-        """/dev/shm of the second host. There Open MPI's daemon may make the job's folder when no keeper is there yet,
-        or no longer, and leaves it, empty (docs/limits.md)."""
-        return pathlib.Path(f"/proc/{self.cluster.inits[1][1]}/root/dev/shm")
-
-    def left_but_empty_folders(self):
-        found = [f"h0: {what}" for what in self.cluster.leftovers(0)]
-        for what in self.cluster.leftovers(1):
-            folder = self.shared_memory() / os.path.basename(what)
-            if not (what.startswith("/dev/shm/emunic-") and folder.is_dir() and not os.listdir(folder)):
-                found.append(f"h1: {what}")
-        return found
-
-    def remove_empty_folders(self):
-        for folder in self.shared_memory().glob("emunic-*"):
-            folder.rmdir()
-            self.context.n_empty_folders += 1
+    def left(self):
+        return [f"h{host}: {what}" for host in self.cluster.inits for what in self.cluster.leftovers(host)]
 
     def kill_one(self, draw):
         if draw.random() < 0.2:

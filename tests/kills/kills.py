@@ -68,7 +68,6 @@ class Context:
         self.n_lives = 0
         self.n_checked = 0
         self.n_bytes = 0
-        self.n_empty_folders = 0        # of jobs on other hosts: see hosts.py
 
     def why_not(self, scene):
         """The reason why a scene cannot be here, or None."""
@@ -116,7 +115,6 @@ class Totals:
             print(f"# {n:6} {kind}")
         for what, seconds in sorted(context.waits.longest.items(), key=lambda item: -item[1])[:8]:
             print(f"# at most {seconds:.2f} s: {what}")
-        print(f"# {context.n_empty_folders} empty folders of jobs were left on other hosts (docs/limits.md)")
         print(f"# {self.line(context)}, {context.n_bytes >> 20} MiB compared")
 
 
