@@ -62,6 +62,12 @@ enum emu_charge {
     EMU_CHARGE_FULL,     /* that of the largest packet */
 };
 
+/* A packet over a slow link into a router that would leave it over a faster one. */
+enum emu_slow_input {
+    EMU_SLOW_HOLD = 0, /* has the fast link to itself from its head to its tail */
+    EMU_SLOW_STORE,    /* stays in its buffer until the rest of it keeps up; the link takes others meanwhile */
+};
+
 struct emu_router_params {
     uint32_t hop_ps;                /* delay of a head from the start on one link to the decision behind it */
     uint32_t hop_wire_ps;           /* of that, the wire; a longer wire adds to hop_ps what it is longer */
@@ -87,6 +93,7 @@ struct emu_router_params {
     uint32_t arb_gap_clocks;        /* a port from another router that began or ended a transfer asks for nothing */
     uint32_t column_buffers;        /* 1: outputs hold the packet that they send, so it leaves its input buffer as soon
                                         as its tail has arrived; most machines have no key for it */
+    uint32_t slow_input;            /* enum emu_slow_input: a packet that comes in more slowly than it would go out */
     uint32_t load_period_clocks;    /* a router tells its neighbours its load so often; 0: never */
 };
 

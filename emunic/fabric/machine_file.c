@@ -46,6 +46,7 @@
 static const char *const charge_choices[] = { "true", "full", NULL };
 static const char *const choice_choices[] = { "first", "random", "credits", "tokens", NULL };
 static const char *const arbitration_choices[] = { "round-robin", "random", "age", "fullest", "longest-waiting", NULL };
+static const char *const slow_input_choices[] = { "hold", "store", NULL };
 
 /* In the order of enum emu_device. */
 static const char *const device_choices[] = { "gemini", "aries", NULL };
@@ -79,6 +80,7 @@ static const struct emu_param common_params[] = {
     { "router.paths", EMU_PARAM_COUNT, FIELD(router.paths), 0, 255 },
     { "router.requests", EMU_PARAM_COUNT, FIELD(router.requests), 0, 255 },
     { "router.arb_gap_clocks", EMU_PARAM_COUNT, FIELD(router.arb_gap_clocks), 0, 1000 },
+    { "router.slow_input", EMU_PARAM_CHOICE, FIELD(router.slow_input), 0, 0, slow_input_choices },
     { "router.load_period_clocks", EMU_PARAM_COUNT, FIELD(router.load_period_clocks), 0, 1000000 },
     { "packet.payload_bytes_max", EMU_PARAM_COUNT, FIELD(nic.format.payload_bytes_max), 1, 65536 },
     { "packet.flit_bits", EMU_PARAM_COUNT, FIELD(nic.format.flit_bits), 1, 4096 },

@@ -109,6 +109,21 @@ static inline uint64_t sim_tail_of_head(const struct part *part, const struct in
     return tail_ps;
 }
 
+/* router.slow_input: an output does not wait for a packet that comes in more slowly than it would go out, but takes
+ * others until the rest of the packet keeps up. Tells when to look again; 0: it keeps up, as it always does where links
+ * have one speed. */
+static inline uint64_t sim_keeps_up_at(const struct part *part, const struct in_vc *v, uint32_t link)
+{
+    const struct emu_sim *sim = part->sim;
+    uint64_t end_ps = part->slot_ps + part->clock_ps;
+    uint64_t length_ps;
+
+    if (v->last != v->first || v->tail_ps < end_ps)
+        return 0;
+    length_ps = sim_length_ps(&sim->kinds[sim->outs[link].kind], part->cells[v->first].packet.units);
+    return v->tail_ps < end_ps + length_ps ? 0 : v->tail_ps - length_ps;
+}
+
 /* A broadcast leaves a copy at each router that it passes. */
 void sim_deposit(struct part *part, uint32_t router, uint32_t cell, uint64_t tail_ps);
 

@@ -34,6 +34,7 @@ struct slot {
     uint64_t start_ps;
     uint64_t end_ps;       /* not in it any more */
     uint32_t least_tokens; /* room for so many is needed, however small the packet */
+    bool is_stored;        /* router.slow_input: a packet that does not keep up waits */
     uint64_t dice;         /* start of its random numbers */
 };
 
@@ -379,6 +380,16 @@ static void ask_routing(struct part *part, const uint32_t *looks, uint32_t n)
         sim_ask_routing(part, &part->vcs[news[i]]);
 }
 
+static __attribute__((noinline)) bool comes_too_slowly(struct part *part, struct in_vc *v, uint32_t link)
+{
+    uint64_t at_ps = sim_keeps_up_at(part, v, link);
+
+    if (at_ps == 0)
+        return false;
+    sim_look_again(part, v, (uint32_t)(v - part->vcs), at_ps);
+    return true;
+}
+
 /* A head asks for the link of its best channel. If another has done so in this slot, the link takes the one whose
  * channel comes first behind that which it served last; the other loses. */
 SIM_INLINE void ask(const struct slot *s, struct in_vc *v, uint32_t best)
@@ -391,6 +402,8 @@ SIM_INLINE void ask(const struct slot *s, struct in_vc *v, uint32_t best)
     struct out_link *out = &s->sim->outs[q.link];
     struct request *other = &part->requests[out->asker - 1];
 
+    if (s->is_stored && comes_too_slowly(part, v, q.link))
+        return;
     if (__builtin_expect(out->asker == 0, 1)) {
         part->requests[part->n_requests] = q;
         out->asker = ++part->n_requests;
@@ -480,6 +493,7 @@ void sim_plain_decide(struct part *part)
         .start_ps = part->slot_ps,
         .end_ps = part->slot_ps + part->clock_ps,
         .least_tokens = sim->p.room == EMU_CHARGE_FULL ? sim->full_tokens : 0,
+        .is_stored = sim->p.slow_input == EMU_SLOW_STORE,
         .dice = emu_random_mix(sim->options.seed + part->slot * GOLDEN),
     };
 

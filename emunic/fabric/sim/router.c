@@ -450,19 +450,13 @@ static bool has_path(struct decision *d, struct in_vc *v)
     return false;
 }
 
-/* With column buffers an output does not wait for a packet that comes in more slowly than it would go out: it takes
- * others until the rest of the packet keeps up. */
 static bool comes_too_slowly(struct decision *d, const struct in_vc *v, uint32_t link)
 {
-    const struct emu_sim *sim = d->part->sim;
-    uint64_t length_ps;
+    uint64_t at_ps = sim_keeps_up_at(d->part, v, link);
 
-    if (v->last != v->first || v->tail_ps < d->end_ps)
+    if (at_ps == 0)
         return false;
-    length_ps = sim_length_ps(&sim->kinds[sim->outs[link].kind], d->part->cells[v->first].packet.units);
-    if (v->tail_ps < d->end_ps + length_ps)
-        return false;
-    sim_look_at(d->part, d->router->first_vc + v->local, v->tail_ps - length_ps);
+    sim_look_at(d->part, d->router->first_vc + v->local, at_ps);
     return true;
 }
 
@@ -510,7 +504,7 @@ SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_ou
         count_waiting(part, v);
         return false;
     }
-    if (sim->p.column_buffers != 0 && comes_too_slowly(d, v, way->link)) {
+    if (sim->p.slow_input == EMU_SLOW_STORE && comes_too_slowly(d, v, way->link)) {
         count_waiting(part, v);
         return false;
     }

@@ -5,7 +5,8 @@
  * A packet of u units takes (u + overhead) x unit time, frames of the link layer included, to the picosecond; so a link
  * that always has something to send carries exactly its bandwidth. Its start is the latest of: the end of the packet
  * before, the decision, and the start that lets the tail leave when the tail has come in over a slower link
- * (cut-through does not stop and go). Its head can be decided on at the far end head_ps later. Tokens are taken at the
+ * (cut-through does not stop and go; with router.slow_input the decision waits for that time, so that the link is free
+ * for others until then). Its head can be decided on at the far end head_ps later. Tokens are taken at the
  * start and come back wire_ps after the tail has left the far buffer. Towards a NIC there are no tokens: it takes what
  * arrives.
  *
