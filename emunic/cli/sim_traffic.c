@@ -40,6 +40,7 @@ struct request {
     uint64_t time_ps;
     const char *faults_path;
     bool is_json;
+    bool is_ideal_nic;
     bool is_quiet;
     struct emu_cli_traffic_run *runs; /* owned */
     size_t n_runs;                    /* done */
@@ -147,6 +148,7 @@ static int simulate(struct request *q, enum emu_route_mode mode, double load)
     struct emu_generator_options generator = q->traffic.options;
     struct emu_sim_options sim_options = { .seed = generator.seed,
                                            .n_threads = (uint32_t)q->traffic.n_threads,
+                                           .has_ends = !q->is_ideal_nic,
                                            .count_occupancy = (q->traffic.record & EMU_CLI_RECORD_VCS) != 0 };
     struct emu_generator *gen = NULL;
     struct emu_sim *sim = NULL;
@@ -453,6 +455,9 @@ static const struct emu_option options[] = {
     { "shift", 0, "D:N", "shift: N places on in dimension D of 0 to 2 (default: 0:1)", EMU_OPTION_CALL(take_shift) },
     { "rounds", 0, "N", "all-to-all: packets to each other node (default: 1)",
       EMU_OPTION_NUMBER(struct request, traffic.options.rounds, 1, 1000000) },
+    { "ideal-nic", 0, NULL,
+      "NICs send and take packets as fast as their links, without the machine file's rates and buffers",
+      EMU_OPTION_SET(struct request, is_ideal_nic) },
     { "faults", 'f', "FILE", "what is broken (emunic-sim(1))", EMU_OPTION_TEXT(struct request, faults_path) },
     { "seed", 's', "N", "of all random choices (default: 1)",
       EMU_OPTION_NUMBER(struct request, traffic.options.seed, 0, INT64_MAX) },

@@ -386,7 +386,7 @@ const struct emu_experiment emu_bgl_experiments[] = {
     { "BGL-9", "bluegene-l", "KQ", EMU_EXP_PACKETS, "one-way latency and message size, 1 to 3 hops",
       bgl_run_ping_pong },
     { "BGL-10", "bluegene-l", "KPS", EMU_EXP_PACKETS, "all-to-all as measured on hardware", bgl_run_hardware_exchange },
-    { "BGL-11", "bluegene-l", "PS", EMU_EXP_PACKETS, "hot spot: everybody sends to a cube", bgl_run_hot_spot },
+    { "BGL-11", "bluegene-l", "KPS", EMU_EXP_PACKETS, "hot spot: everybody sends to a cube", bgl_run_hot_spot },
     { "BGL-12", "bluegene-l", "S", EMU_EXP_PACKETS, "bit errors: resent by time-out, CRC at both ends",
       bgl_run_errors },
     { "BGL-13", "bluegene-l", "AS", EMU_EXP_PACKETS, "line broadcast and plane fill", bgl_run_broadcast },

@@ -93,8 +93,9 @@ int bgl_start_traffic(struct emu_exp *x, struct bgl_run *run, const struct emu_t
     const struct emu_sim_options options = {
         .seed = context->seed,
         .n_threads = context->n_threads,
-        .count_occupancy = counts == BGL_COUNT_OCCUPANCY,
-        .count_unblocking = counts == BGL_COUNT_UNBLOCKING,
+        .has_ends = (counts & BGL_HAS_ENDS) != 0,
+        .count_occupancy = (counts & BGL_COUNT_OCCUPANCY) != 0,
+        .count_unblocking = (counts & BGL_COUNT_UNBLOCKING) != 0,
     };
 
     return emu_sim_create(run->m, faults, traffic, &options, &run->sim);

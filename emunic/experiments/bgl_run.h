@@ -26,11 +26,12 @@ struct bgl_run {
     uint32_t dynamic_vcs;
 };
 
-/* What a simulation counts besides packets and bytes; each costs time. */
+/* What a simulation counts besides packets and bytes, which costs time; and how nodes end it. */
 enum bgl_counts {
     BGL_COUNT_NOTHING = 0,
-    BGL_COUNT_OCCUPANCY,  /* for the figures' occupancy */
-    BGL_COUNT_UNBLOCKING, /* credits that free a blocked packet, in emu_sim_totals() */
+    BGL_COUNT_OCCUPANCY = 1 << 0,  /* for the figures' occupancy */
+    BGL_COUNT_UNBLOCKING = 1 << 1, /* credits that free a blocked packet, in emu_sim_totals() */
+    BGL_HAS_ENDS = 1 << 2,         /* finite reception FIFOs that processors empty, injection FIFOs by direction */
 };
 
 /* What happened in a stretch of time. */

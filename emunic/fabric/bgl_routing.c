@@ -445,6 +445,23 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
     return true;
 }
 
+/* Software gives each direction an injection FIFO. A packet that may go several ways takes any. */
+static uint32_t injection_fifo(const struct emu_machine *m, const struct emu_packet *p)
+{
+    uint64_t state = p->route_state;
+    uint32_t n = 0;
+
+    if (params_of(m)->injection != EMU_BGL_INJECT_DIRECTION || p->traffic_class == EMU_TRAFFIC_RESPONSE)
+        return EMU_VCS_MAX;
+    if ((state & STATE_GIVEN) == 0)
+        state = minimal_state(m, router_of(m, p->src_nid), router_of(m, p->dst_nid));
+    for (uint32_t dim = 0; dim < EMU_TORUS_DIMS; dim++)
+        n += left_in(state, dim) > 0;
+    if (n == 0 || (n > 1 && is_dynamic(m, p)))
+        return EMU_VCS_MAX;
+    return INJECTION_HIGH + escape_direction(m, state);
+}
+
 /* The channel that a packet of the escape order takes in a direction. */
 static uint32_t ordered_vc(const struct emu_machine *m, const struct emu_packet *p, uint64_t state, uint32_t direction)
 {
@@ -619,6 +636,7 @@ const struct emu_routing emu_bgl_routing = {
     .vc = describe_vc,
     .start = start_packet,
     .options = list_options,
+    .injection_vc = injection_fifo,
     .dependencies = visit_dependencies,
     .options_max = EMU_TORUS_DIMS + 1,
 };

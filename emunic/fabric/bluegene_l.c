@@ -185,6 +185,7 @@ static void describe_link(const struct emu_machine *m, uint32_t link, struct emu
 
 static const char *const escape_choices[] = { "bubble", "dateline", NULL };
 static const char *const order_choices[] = { "dimension", "direction", NULL };
+static const char *const injection_choices[] = { "emptiest", "direction", NULL };
 
 #define FIELD(field) offsetof(struct emu_machine_params, torus.bgl.field)
 
@@ -197,6 +198,7 @@ static const struct emu_param bluegene_l_params[] = {
     { "router.dynamic_vcs", EMU_PARAM_COUNT, FIELD(dynamic_vcs), 0, 4, NULL },
     { "router.escape", EMU_PARAM_CHOICE, FIELD(escape), 0, 0, escape_choices },
     { "router.order", EMU_PARAM_CHOICE, FIELD(order), 0, 0, order_choices },
+    { "nic.injection", EMU_PARAM_CHOICE, FIELD(injection), 0, 0, injection_choices },
     { "nic.fifo_bytes", EMU_PARAM_COUNT, FIELD(fifo_bytes), 256, 65535, NULL },
 };
 

@@ -89,6 +89,8 @@ static const struct emu_param common_params[] = {
     { "nic.device", EMU_PARAM_CHOICE, FIELD(nic.device), 0, 0, device_choices },
     { "nic.clock_mhz", EMU_PARAM_COUNT, FIELD(nic.clock_mhz), 1, 1000000 },
     { "nic.access_cycles", EMU_PARAM_COUNT, FIELD(nic.access_cycles), 1, 1000 },
+    { "nic.drain_cycles", EMU_PARAM_COUNT, FIELD(ends.drain_cycles), 0, 100000 },
+    { "nic.reception_units", EMU_PARAM_COUNT, FIELD(ends.reception_units), 0, 32767 },
     { "nic.outstanding_packets", EMU_PARAM_COUNT, FIELD(nic.outstanding_packets), 1, 1u << 20 },
     { "nic.fma_descriptors", EMU_PARAM_COUNT, FIELD(nic.fma_descriptors), 0, 65536 },
     { "nic.bte_channels", EMU_PARAM_COUNT, FIELD(nic.bte_channels), 0, 1024 },

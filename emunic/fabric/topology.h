@@ -95,12 +95,19 @@ enum emu_bgl_order {
     EMU_BGL_ORDER_DIMENSION = 0,
     EMU_BGL_ORDER_DIRECTION,
 };
+/* Which injection FIFO a packet takes. */
+enum emu_bgl_injection {
+    EMU_BGL_INJECT_EMPTIEST = 0,
+    EMU_BGL_INJECT_DIRECTION, /* that of its direction, if it has one only */
+};
+
 struct emu_bgl_params {
     uint32_t dynamic_vcs;
     uint32_t escape;      /* enum emu_bgl_escape */
     uint32_t order;       /* enum emu_bgl_order: of the escape channel */
     uint32_t midplane_ps; /* wire between midplanes, beyond that of its class */
     uint32_t fifo_bytes;  /* of an injection or reception FIFO */
+    uint32_t injection;   /* enum emu_bgl_injection */
 };
 
 struct emu_torus_params {
@@ -112,11 +119,18 @@ struct emu_torus_params {
     struct emu_bgl_params bgl;
 };
 
+/* Of a NIC, where packets leave the network. */
+struct emu_ends_params {
+    uint32_t drain_cycles;    /* NIC clocks to take a full packet out of a reception buffer; 0: as fast as they come */
+    uint32_t reception_units; /* of the buffer of each reception channel; 0: without end */
+};
+
 struct emu_machine_params {
     uint32_t schema;
     char name[EMU_MACHINE_NAME_MAX];
     char kind[EMU_MACHINE_NAME_MAX];
     struct emu_nic_params nic;
+    struct emu_ends_params ends;
     struct emu_router_params router;
     bool has_host; /* the file has a host section */
     struct emu_node_params host;

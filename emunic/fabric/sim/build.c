@@ -93,9 +93,24 @@ static bool kind_is_sound(const struct emu_sim *sim, const struct link_kind *kin
 
 /* ---- the network ---- */
 
+static bool has_reception_buffers(const struct emu_sim *sim)
+{
+    return sim->options.has_ends && sim->m->params.ends.reception_units != 0;
+}
+
+/* Of each channel of a NIC. */
+static int16_t reception_tokens(const struct emu_sim *sim)
+{
+    return has_reception_buffers(sim) ? (int16_t)(sim->m->params.ends.reception_units / sim->p.token_units) :
+                                        INT16_MAX; /* it takes what comes */
+}
+
 static int build_links(struct emu_sim *sim)
 {
     const struct emu_machine *m = sim->m;
+
+    if (reception_tokens(sim) < (int)sim->full_tokens)
+        return -EINVAL;
 
     for (uint32_t id = 0; id < m->n_links; id++) {
         struct out_link *out = &sim->outs[id];
@@ -126,7 +141,7 @@ static int build_links(struct emu_sim *sim)
         if (link.to.kind == EMU_END_NIC) {
             out->flags |= OUT_TO_NIC;
             for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++)
-                out->tokens[vc] = INT16_MAX; /* it takes what comes */
+                out->tokens[vc] = reception_tokens(sim);
             sim->nic_router[link.to.index] = link.from.index;
             continue;
         }
@@ -407,6 +422,13 @@ static uint32_t options_stride(const struct emu_routing *routing)
     return (max + SIM_WAYS_MOSTLY - 1) / SIM_WAYS_MOSTLY * SIM_WAYS_MOSTLY;
 }
 
+/* << SIM_RATE_SHIFT: of a unit, if a full packet takes so many clocks of the NIC. */
+static uint64_t nic_unit_ps(const struct emu_sim *sim, uint32_t cycles)
+{
+    return (uint64_t)(((unsigned __int128)cycles * 1000000 << SIM_RATE_SHIFT) /
+                      ((uint64_t)sim->m->params.nic.clock_mhz * sim->p.packet_units_max));
+}
+
 /* The arrays that have an entry per link, router or node. */
 static int make_arrays(struct emu_sim *sim)
 {
@@ -427,11 +449,23 @@ static int make_arrays(struct emu_sim *sim)
     return 0;
 }
 
+static int build_ends(struct emu_sim *sim)
+{
+    if (!sim->options.has_ends)
+        return 0;
+    sim->inject_unit_ps = nic_unit_ps(sim, sim->m->params.nic.access_cycles);
+    sim->drain_unit_ps = nic_unit_ps(sim, sim->m->params.ends.drain_cycles);
+    if (!has_reception_buffers(sim))
+        return 0;
+    sim->drained_ps = sim_array(NULL, 0, sim->m->n_nodes * sizeof(*sim->drained_ps));
+    return !sim->drained_ps ? -ENOMEM : 0;
+}
+
 /* All steps; each needs what those before it have built. */
 static int build(struct emu_sim *sim)
 {
     static int (*const steps[])(struct emu_sim *) = {
-        make_arrays, build_links, build_channels, build_marks, build_times, build_parts, build_queues,
+        make_arrays, build_links, build_channels, build_marks, build_times, build_parts, build_queues, build_ends,
     };
     int r = 0;
 
@@ -516,6 +550,7 @@ void emu_sim_destroy(struct emu_sim *sim)
     free(sim->occupancy);
     free(sim->nic_router);
     free(sim->nics);
+    free(sim->drained_ps);
     free(sim->loads);
     free(sim->routers);
     free(sim->heads);

@@ -8,8 +8,14 @@
  * (in-order and hashed modes, deterministic) one that the pair of nodes fixes. The classes take turns, or the response
  * class goes first (router.response_first).
  *
- * A packet is delivered when its tail is out of the last link. A lost one is reported to its sender, a fixed time after
- * the loss that no window exceeds, because the sender may belong to another thread.
+ * With end points (struct emu_sim_options) a NIC sends no faster than nic.access_cycles allow, and a packet takes room
+ * in a reception buffer until the NIC has taken it out. It takes packets one after another, each in nic.drain_cycles
+ * for a full one and not before its tail is here. A full buffer gives its router no tokens, so packets wait in the
+ * network. A NIC takes packets whatever else happens, so each packet in front of it goes on some time: no channel
+ * depends on a reception buffer for ever, and a routing that was free of deadlock still is.
+ *
+ * A packet is delivered when its tail is out of the last link, or out of the reception buffer. A lost one is reported
+ * to its sender, a fixed time after the loss that no window exceeds, because the sender may belong to another thread.
  *
  * What traffic hears of in a slot is brought into an order of its own first: a node's next packets may depend on it,
  * and the order in which events went into the wheel depends on who shares a thread.
@@ -53,6 +59,11 @@ static bool find_channel(struct emu_sim *sim, const struct out_link *out, const 
         for (best = 0; !takes(kind, best, p->traffic_class) || k-- > 0; best++)
             ;
     }
+    if (sim->options.has_ends && sim->routing->injection_vc) {
+        uint32_t own = sim->routing->injection_vc(sim->m, p);
+
+        best = own < kind->n_vcs ? own : best;
+    }
     *vc_out = best;
     return sim_free_tokens(out, best) >= sim_charge(sim, kind, best, p->units);
 }
@@ -83,6 +94,12 @@ static bool ask_traffic(struct part *part, uint32_t nid, uint32_t traffic_class)
     return true;
 }
 
+/* Of a NIC, for so many units. */
+static uint64_t nic_ps(uint64_t unit_ps, uint32_t units)
+{
+    return (units * unit_ps + (UINT64_C(1) << (SIM_RATE_SHIFT - 1))) >> SIM_RATE_SHIFT;
+}
+
 static void await_free(struct part *part, uint32_t link, struct out_link *out)
 {
     if ((out->flags & OUT_FREE_EVENT) != 0)
@@ -100,7 +117,8 @@ static bool enter(struct part *part, uint32_t nid, uint32_t traffic_class)
     uint64_t end_ps = part->slot_ps + sim->clock_ps;
     uint64_t at_ps = part->slot_ps;
     struct emu_packet *p;
-    uint32_t charge;
+    uint64_t start_ps;
+    uint32_t charge, units;
     uint32_t vc;
 
     if (n->waiting[traffic_class] == SIM_NONE &&
@@ -120,11 +138,15 @@ static bool enter(struct part *part, uint32_t nid, uint32_t traffic_class)
     }
     if (at_ps < p->created_ps)
         at_ps = p->created_ps;
-    p->entered_ps = sim_later(at_ps, sim->free_ps[n->link]);
+    start_ps = sim_later(at_ps, sim->free_ps[n->link]);
+    p->entered_ps = start_ps;
+    units = p->units;
     charge = sim_charge(sim, &sim->kinds[out->kind], vc, p->units);
     part->totals.entered++;
     part->totals.in_network++;
     (void)sim_transmit(part, (struct sim_start){ n->link, vc, n->waiting[traffic_class], charge }, at_ps, 0);
+    if (sim->inject_unit_ps != 0)
+        sim->free_ps[n->link] = sim_later(sim->free_ps[n->link], start_ps + nic_ps(sim->inject_unit_ps, units));
     n->waiting[traffic_class] = SIM_NONE;
     n->last_class = (uint8_t)traffic_class;
     return true;
@@ -187,6 +209,24 @@ void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traf
 }
 
 /* ---- leaving ---- */
+
+uint64_t sim_receive(struct part *part, struct sim_start start, uint64_t start_ps, uint64_t length_ps)
+{
+    struct emu_sim *sim = part->sim;
+    struct out_link *out = &sim->outs[start.link];
+    uint64_t tail_ps = start_ps + length_ps;
+    uint64_t there_ps = tail_ps + sim->kinds[out->kind].wire_ps;
+    uint64_t *drained_ps = &sim->drained_ps[out->to];
+
+    *drained_ps = sim_later(there_ps, *drained_ps + nic_ps(sim->drain_unit_ps, part->cells[start.cell].packet.units));
+    sim_take_tokens(out, start.vc, start.charge);
+    sim_put(part, *drained_ps,
+            (struct emu_event){
+                .kind = EMU_EVENT_CREDIT, .index = start.link, .payload = start.charge, .vc = (uint8_t)start.vc });
+    sim_put(part, *drained_ps,
+            (struct emu_event){ .kind = EMU_EVENT_DELIVER, .index = out->to, .payload = start.cell });
+    return tail_ps;
+}
 
 static uint64_t delivery_hash(uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
 {

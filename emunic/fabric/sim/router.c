@@ -317,7 +317,7 @@ SIM_INLINE uint32_t room_needed(const struct decision *d, const struct out_link 
 SIM_INLINE bool has_room(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry,
                          uint32_t tokens)
 {
-    return sim_free_tokens(out, vc) >= room_needed(d, out, vc, is_entry, tokens) || (out->flags & OUT_TO_NIC) != 0;
+    return sim_free_tokens(out, vc) >= room_needed(d, out, vc, is_entry, tokens);
 }
 
 /* Could a packet start on a link before that time, if there is room? */

@@ -150,6 +150,9 @@ struct emu_routing {
      * may be earlier in the slot. */
     bool reads_router;
     bool reads_loads; /* they ask for near_load or far_load */
+
+    /* The injection channel that a packet has to take; EMU_VCS_MAX: any that has room. NULL: always any. */
+    uint32_t (*injection_vc)(const struct emu_machine *m, const struct emu_packet *p);
 };
 
 #endif

@@ -45,8 +45,11 @@ struct emu_traffic {
 
 struct emu_sim_options {
     uint64_t seed;
-    uint32_t n_threads;    /* 0: one */
-    bool count_occupancy;  /* integrals of buffer use per channel: costs some time per hop */
+    uint32_t n_threads;   /* 0: one */
+    bool count_occupancy; /* integrals of buffer use per channel: costs some time per hop */
+    /* NICs have their rates and buffers (nic.access_cycles, drain_cycles, reception_units, injection); else they send
+     * as fast as their link and take what comes. */
+    bool has_ends;
     bool count_unblocking; /* credits that free a blocked packet: costs more, in a full network */
 };
 
@@ -57,7 +60,7 @@ struct emu_sim_options {
  * @retval 0        Built.
  * @retval -ENOTSUP The machine's topology has no routing for packets.
  * @retval -EINVAL  More threads than routers or than 255, traffic without next() or delivered(), or a channel that its
- *                  largest packet (on a bubble channel, two of them) could never enter.
+ *                  largest packet (on a bubble channel, two of them) could never enter; likewise a reception buffer.
  * @retval -ENOMEM  Out of memory.
  */
 int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faults, const struct emu_traffic *traffic,

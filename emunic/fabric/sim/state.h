@@ -297,10 +297,13 @@ struct emu_sim {
     uint32_t clock_ps;
     uint32_t full_tokens;
     uint32_t options_stride;
-    uint32_t token_shift; /* log2 of token_units; 32: it is no power of two */
-    uint64_t unit_ps;     /* that a packet takes to leave a buffer, at least */
-    uint32_t lost_ps;     /* until the sender knows of a lost packet */
-    uint32_t far_ps;      /* age of the loads that neighbours know, beyond the period */
+    uint32_t token_shift;    /* log2 of token_units; 32: it is no power of two */
+    uint64_t inject_unit_ps; /* << SIM_RATE_SHIFT: a NIC's time for a unit that it sends; 0: its link's */
+    uint64_t drain_unit_ps;  /* likewise: that it takes out of a reception buffer; 0: none */
+    uint64_t *drained_ps;    /* by nid: when its NIC has taken what has come; NULL: reception buffers have no end */
+    uint64_t unit_ps;        /* that a packet takes to leave a buffer, at least */
+    uint32_t lost_ps;        /* until the sender knows of a lost packet */
+    uint32_t far_ps;         /* age of the loads that neighbours know, beyond the period */
     uint64_t now_ps;
     uint64_t window_slots;
     bool is_large; /* fits in no cache, so that what an event will touch is fetched ahead */
@@ -640,7 +643,7 @@ static inline void sim_load_credited(struct part *part, uint32_t link, uint32_t 
     const struct emu_sim *sim = part->sim;
     const struct out_link *out = &sim->outs[link];
 
-    if ((out->flags & OUT_FROM_NIC) == 0)
+    if ((out->flags & (OUT_FROM_NIC | OUT_TO_NIC)) == 0)
         sim_load_add(part, link, sim->kinds[out->kind].class_of_vc[vc], -(int32_t)(tokens * sim->p.token_units));
 }
 

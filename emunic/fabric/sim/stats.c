@@ -130,7 +130,7 @@ size_t emu_sim_memory(const struct emu_sim *sim)
         sim->n_vcs * (sim->vcs ? sizeof(*sim->vcs) : sizeof(*sim->vc_index)) +
         sim_out_vc(sim, m->n_links, 0) * (sizeof(*sim->sent) + sizeof(*sim->wanted)) +
         (sim->n_words + 64 * (size_t)sim->mark_words) * sizeof(*sim->heads) + m->n_routers * sizeof(*sim->routers) +
-        m->n_nodes * (sizeof(*sim->nics) + sizeof(*sim->nic_router));
+        m->n_nodes * (sizeof(*sim->nics) + sizeof(*sim->nic_router) + (sim->drained_ps ? sizeof(*sim->drained_ps) : 0));
 
     if (sim->loads)
         bytes += sim_load_index(m->n_links, 0) * sizeof(*sim->loads);

@@ -7,8 +7,8 @@
  * before, the decision, and the start that lets the tail leave when the tail has come in over a slower link
  * (cut-through does not stop and go; with router.slow_input the decision waits for that time, so that the link is free
  * for others until then). Its head can be decided on at the far end head_ps later. Tokens are taken at the
- * start and come back wire_ps after the tail has left the far buffer. Towards a NIC there are no tokens: it takes what
- * arrives.
+ * start and come back wire_ps after the tail has left the far buffer. Towards a NIC there are none, it
+ * takes what arrives; or there are those of its reception buffer, which come back when it has taken the packet (nic.c).
  *
  * Inline: every hop comes through here.
  * Source: spec/machines.md 1.2, 1.3.
@@ -45,6 +45,9 @@ struct sim_start {
     uint32_t charge; /* tokens that it takes */
 };
 
+/* nic.c: a packet on its way into a reception buffer; returns when its tail leaves. */
+uint64_t sim_receive(struct part *part, struct sim_start start, uint64_t start_ps, uint64_t length_ps);
+
 /* Puts a packet on its way: not before at_ps, and its tail not before it is here at tail_ps. All else allows it.
  * Returns when its tail leaves. The cell is the far end's from here on. */
 SIM_INLINE uint64_t sim_transmit(struct part *part, struct sim_start start, uint64_t at_ps, uint64_t tail_ps)
@@ -72,6 +75,8 @@ SIM_INLINE uint64_t sim_transmit(struct part *part, struct sim_start start, uint
     sim->sent[sim_out_vc(sim, link, vc)]++;
 
     if ((flags & OUT_TO_NIC) != 0) {
+        if (sim->drained_ps)
+            return sim_receive(part, start, start_ps, length_ps);
         event = sim_place(part, start_ps + length_ps + kind->wire_ps, EMU_EVENT_DELIVER);
         event->index = out->to;
         event->payload = cell;

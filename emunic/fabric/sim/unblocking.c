@@ -36,8 +36,6 @@ static bool frees(const struct part *part, const struct in_vc *v, const struct g
 
         if ((out->flags & OUT_IS_UP) == 0)
             continue;
-        if ((out->flags & OUT_TO_NIC) != 0)
-            return false;
         for (uint32_t vcs = emu_route_vcs(&ways[i]); vcs != 0; vcs &= vcs - 1) {
             uint32_t vc = (uint32_t)__builtin_ctz(vcs);
             uint32_t needed = room_needed(sim, out, vc, &ways[i], v->tokens);
@@ -73,7 +71,7 @@ static void count(struct part *part, const struct emu_event *event)
     struct gain g = { .link = event->index, .vc = event->vc };
     struct out_link after = *out;
 
-    if ((out->flags & OUT_FROM_NIC) != 0)
+    if ((out->flags & (OUT_FROM_NIC | OUT_TO_NIC)) != 0)
         return;
     sim_return_tokens(&after, g.vc, event->payload);
     g.tokens = sim_free_tokens(&after, g.vc);

@@ -195,6 +195,16 @@ test_traffic_prints_throughput_latency_and_speed() {
     expect_out '^MODE +LOAD +SECONDS +CPU_SECONDS +PACKETS/S +PACKET_HOPS/S +UNIT_HOPS/S +NS/PACKET_HOP +NS/PACKET'
 }
 
+# A SeaStar NIC sends 9 flits of 68 bits, 76.5 bytes, in 29 clocks of 500 MHz: 1.32 GB/s, and its link twice as much.
+test_nics_have_their_rates_unless_ideal() {
+    call sim traffic seastar:x=8,y=4,z=4 --pattern neighbour --load max --time 50 --json
+    expect_status 0
+    json 'o["runs"][0]["accepted_gb_per_s"] < 1.32'
+    call sim traffic seastar:x=8,y=4,z=4 --pattern neighbour --load max --time 50 --json --ideal-nic
+    expect_status 0
+    json 'o["runs"][0]["accepted_gb_per_s"] > 2'
+}
+
 test_every_pattern_runs() {
     local pattern
     for pattern in uniform hot shift transpose tornado neighbour complement all-to-all; do
@@ -321,7 +331,8 @@ run_tests each_word_has_help_with_an_example wrong_usage_gets_one_precise_line \
     what_is_only_counted_runs_once_for_all_seeds live_experiments_are_told_apart \
     explain_shows_sources_marks_and_overrides explain_knows_every_machine_and_each_value_has_a_word \
     explain_refuses_what_the_loader_refuses the_same_seed_gives_the_same_trace_on_any_threads \
-    traffic_prints_throughput_latency_and_speed every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
+    traffic_prints_throughput_latency_and_speed nics_have_their_rates_unless_ideal \
+    every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
     audit_finds_nothing_in_a_whole_machine audit_tells_of_a_bubble_ring_and_of_each_walk \
     audit_tells_what_broken_links_do \
     output_is_recorded_and_drawn an_interrupt_leaves_nothing

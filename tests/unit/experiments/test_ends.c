@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * End points of the packet simulator on real machines, against arithmetic: links of different speed.
+ * End points of the packet simulator on real machines, against arithmetic: links of different speed, rates of
+ * NICs, full reception buffers.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "emunic/experiments/traffic.h"
 #include "emunic/fabric/topology.h"
 #include "tests/unit/fabric/fixture.h"
 
-#define NODES_MAX 1024
+#define NODES_MAX 4096
 #define US        UINT64_C(1000000)
 
 /* Some nodes send to one destination each, as fast as they can. */
@@ -16,7 +18,8 @@ struct flows {
     struct emu_machine *m;
     struct emu_generator *gen;
     struct emu_sim *sim;
-    uint32_t to[NODES_MAX]; /* EMU_NOBODY: sends nothing */
+    uint32_t to[NODES_MAX];    /* EMU_NOBODY: sends nothing */
+    uint64_t packets_per_node; /* 0: without end */
 };
 
 static uint32_t pick(void *ctx, struct emu_random *random, uint32_t src_nid)
@@ -46,7 +49,8 @@ static void start(struct flows *f, const struct emu_sim_options *sim_options)
         .pick = pick,
         .pick_ctx = f,
         .senders = senders,
-        .mode = EMU_MODE_MINIMAL,
+        .mode = EMU_MODE_ADAPTIVE_0,
+        .packets_per_node = f->packets_per_node,
     };
 
     for (uint32_t nid = 0; nid < NODES_MAX; nid++)
@@ -113,10 +117,209 @@ static void test_slow_links_fill_a_fast_one(void **state)
     }
 }
 
+/* ---- rates of NICs ---- */
+
+static double lone_gbytes_per_s(const char *spec, uint32_t src, uint32_t dst, bool has_ends)
+{
+    struct flows *f = make(spec);
+    double rate;
+
+    f->to[src] = dst;
+    start(f, &(struct emu_sim_options){ .seed = 1, .has_ends = has_ends });
+    measure(f, 100 * US, 400 * US);
+    rate = received_gbytes_per_s(f, dst, 400 * US);
+    destroy(f);
+    return rate;
+}
+
+static void assert_near(double value, double expected, double share)
+{
+    if (!(value > expected * (1 - share) && value < expected * (1 + share)))
+        fail_msg("%.4f is not within %g %% of %.4f", value, 100 * share, expected);
+}
+
+static void test_lone_sender_has_the_rate_of_its_nic(void **state)
+{
+    static const struct {
+        const char *spec;
+        uint32_t dst;
+        double ends;
+        double ideal;
+    } machines[] = {
+        { "aries", 4, 10.24, 16.0 },           /* 64 B in 5 clocks of 800 MHz; links: 3 lanes, 14 flits a packet */
+        { "seastar", 1, 1.1034, 2.512 },       /* 64 B in 29 clocks of 500 MHz; the link to the NIC */
+        { "gemini", 4, 8.32, 8.636 },          /* 64 B in 5 clocks of 650 MHz */
+        { "bluegene-l", 1, 0.15556, 0.15556 }, /* the link: 175 MB/s, of 270 bytes 240 are payload */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+        double ends = lone_gbytes_per_s(machines[i].spec, 0, machines[i].dst, true);
+        double ideal = lone_gbytes_per_s(machines[i].spec, 0, machines[i].dst, false);
+
+        print_message("# %s, one sender: %.3f GB/s, with ideal NICs %.3f\n", machines[i].spec, ends, ideal);
+        assert_near(ends, machines[i].ends, 0.005);
+        assert_near(ideal, machines[i].ideal, 0.005);
+    }
+}
+
+/* ---- incast ---- */
+
+/* Senders are others than the victims, each `stride` numbers from the last. One victim flow shares links with the
+ * incast, the other none. */
+struct spot {
+    const char *spec;
+    uint32_t stride;
+    uint32_t near_from;
+    uint32_t near_to;
+    uint32_t far_from;
+    uint32_t far_to;
+    double drain;    /* GB/s of payload that the target takes */
+    uint32_t enough; /* senders that are as fast as that */
+};
+
+enum { TARGET = 0, N_SENDERS = 5 };
+static const uint32_t n_senders[N_SENDERS] = { 0, 1, 3, 15, 63 };
+
+struct outcome {
+    double hot;
+    double near;
+    double far;
+};
+
+static struct outcome incast(const struct spot *s, uint32_t n, bool has_ends)
+{
+    struct flows *f = make(s->spec);
+    struct outcome o;
+
+    f->to[s->near_from] = s->near_to;
+    f->to[s->far_from] = s->far_to;
+    for (uint32_t nid = TARGET + s->stride; n > 0; nid = (nid + s->stride) % emu_machine_n_nodes(f->m)) {
+        if (nid == TARGET || nid == s->near_to || nid == s->far_to || f->to[nid] != EMU_NOBODY)
+            continue;
+        f->to[nid] = TARGET;
+        n--;
+    }
+    start(f, &(struct emu_sim_options){ .seed = 1, .has_ends = has_ends });
+    measure(f, 300 * US, 400 * US);
+    o.hot = received_gbytes_per_s(f, TARGET, 400 * US);
+    o.near = received_gbytes_per_s(f, s->near_to, 400 * US);
+    o.far = received_gbytes_per_s(f, s->far_to, 400 * US);
+    destroy(f);
+    return o;
+}
+
+/* The node in front takes exactly its drain rate, whoever sends; victims behind the same links slow down, as full
+ * buffers reach back to them; others do not notice. */
+static void test_incast_has_the_drain_rate_and_victims(void **state)
+{
+    static const struct spot spots[] = {
+        { "aries", 5, 6, 1, 700, 600, 10.24, 1 },
+        { "gemini", 1, 5, 1, 60, 70, 8.32, 15 },
+        { "seastar:x=16,y=8,z=8", 1, 1023, 1, 600, 601, 1.1034, 1 },
+        { "bluegene-l", 37, 6, 2, 219, 220, 0.866, 63 }, /* 240 B in 194 clocks of 700 MHz */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(spots) / sizeof(spots[0]); i++) {
+        const struct spot *s = &spots[i];
+        struct outcome alone = incast(s, 0, true);
+
+        for (uint32_t k = 1; k < N_SENDERS; k++) {
+            uint32_t n = n_senders[k];
+            struct outcome o = incast(s, n, true);
+
+            print_message("# %s, %u senders: %.3f GB/s, victims %.3f and %.3f of %.3f and %.3f\n", s->spec, n, o.hot,
+                          o.near, o.far, alone.near, alone.far);
+            assert_true(o.hot < s->drain * 1.005);
+            if (n >= s->enough)
+                assert_near(o.hot, s->drain, 0.01);
+            assert_near(o.far, alone.far, 0.005);
+            assert_true(o.near < alone.near * 1.005 && (n < 63 || o.near < alone.near / 2));
+        }
+        assert_true(incast(s, 63, false).hot > s->drain * 1.05); /* ideal NICs take more */
+    }
+}
+
+/* ---- nothing is lost, and nothing waits for ever ---- */
+
+/* All nodes to one, or each to all with answers, into buffers of one packet. */
+static struct emu_sim_totals run_whole(const char *spec, bool is_incast, uint32_t n_threads)
+{
+    struct emu_generator_options options = { .pattern = EMU_PATTERN_HOT, .hot_share = 1, .packets_per_node = 20 };
+    struct emu_machine *m = load(spec);
+    struct emu_sim_totals totals;
+    struct emu_generator *gen = NULL;
+    struct emu_sim *sim = NULL;
+
+    if (!is_incast)
+        options = (struct emu_generator_options){ .pattern = EMU_PATTERN_UNIFORM,
+                                                  .packets_per_node = 60,
+                                                  .response_units = emu_packet_units(m, 0) };
+    for (uint32_t dim = 0; dim < EMU_GRID_DIMS; dim++)
+        options.hot_size[dim] = 1;
+    assert_int_equal(emu_generator_create(m, &options, &gen, NULL, 0), 0);
+    assert_int_equal(emu_sim_create(m, NULL, emu_generator_traffic(gen),
+                                    &(struct emu_sim_options){ .seed = 1, .has_ends = true, .n_threads = n_threads },
+                                    &sim),
+                     0);
+    assert_int_equal(emu_sim_run(sim, UINT64_C(1) << 60), EMU_SIM_EMPTY);
+    emu_sim_totals(sim, &totals);
+    emu_sim_destroy(sim);
+    emu_generator_destroy(gen);
+    emu_machine_destroy(m);
+    return totals;
+}
+
+static void test_small_buffers_lose_nothing_and_never_block(void **state)
+{
+    static const char *const specs[] = {
+        "aries:groups=2,chassis=1,reception_units=14",
+        "gemini:reception_units=32",
+        "seastar:x=6,y=4,z=4,reception_units=9",
+        "bluegene-l:x=4,y=4,z=4,reception_units=256",
+        "bluegene-l:x=8,y=4,z=1,reception_units=256,escape=dateline",
+        "x1:reception_units=33",
+        "xd1:reception_units=65",
+        "xd1-fat-tree:reception_units=65",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+        for (uint32_t k = 0; k < 2; k++) {
+            struct emu_sim_totals one = run_whole(specs[i], k == 0, 1);
+            struct emu_sim_totals three = run_whole(specs[i], k == 0, 3);
+
+            assert_true(one.entered > 600);
+            assert_int_equal(one.delivered, one.entered);
+            assert_int_equal(one.in_network, 0);
+            assert_int_equal(one.lost + one.unroutable, 0);
+            assert_memory_equal(&one, &three, sizeof(one));
+        }
+    }
+}
+
+static void test_buffer_below_a_packet_is_refused(void **state)
+{
+    struct flows *f = make("aries:reception_units=13");
+    struct emu_generator_options options = { .pattern = EMU_PATTERN_UNIFORM };
+
+    (void)state;
+    assert_int_equal(emu_generator_create(f->m, &options, &f->gen, NULL, 0), 0);
+    assert_int_equal(emu_sim_create(f->m, NULL, emu_generator_traffic(f->gen),
+                                    &(struct emu_sim_options){ .has_ends = true }, &f->sim),
+                     -EINVAL);
+    destroy(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_links_fill_a_fast_one),
+        cmocka_unit_test(test_lone_sender_has_the_rate_of_its_nic),
+        cmocka_unit_test(test_incast_has_the_drain_rate_and_victims),
+        cmocka_unit_test(test_small_buffers_lose_nothing_and_never_block),
+        cmocka_unit_test(test_buffer_below_a_packet_is_refused),
     };
 
     return cmocka_run_group_tests_name("experiments/ends", tests, NULL, NULL);
