@@ -68,19 +68,23 @@ def draw_load_curves(pyplot, path):
     if not by_mode:
         return
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    # Below a microsecond nanoseconds are easier to read.
+    is_short = all(run["latency"]["mean_ns"] < 1000 for runs in by_mode.values() for run in runs)
+    scale = 1 if is_short else 1000
     for mode, runs in by_mode.items():
         runs = sorted(runs, key=lambda run: run["load"])
         loads = [run["load"] for run in runs]
-        line, = left.plot(loads, [run["latency"]["mean_ns"] / 1000 for run in runs], marker="o", markersize=3,
+        line, = left.plot(loads, [run["latency"]["mean_ns"] / scale for run in runs], marker="o", markersize=3,
                           label=mode)
-        left.plot(loads, [run["latency"]["p99_ns"] / 1000 for run in runs], "--", linewidth=0.8, color=line.get_color())
+        left.plot(loads, [run["latency"]["p99_ns"] / scale for run in runs], "--", linewidth=0.8,
+                  color=line.get_color())
         right.plot([run["offered_gb_per_s"] for run in runs], [run["accepted_gb_per_s"] for run in runs], marker="o",
                    markersize=3, label=mode)
     most = max(run["offered_gb_per_s"] for runs in by_mode.values() for run in runs)
     if not result["response_units"]:
         right.plot([0, most], [0, most], ":", color="grey", linewidth=1, label="all that is offered")
     left.set_xlabel("offered load, share of the capacity for uniform traffic")
-    left.set_ylabel("latency in us: mean, dashed 99 %")
+    left.set_ylabel(f"latency in {'ns' if is_short else 'us'}: mean, dashed 99 %")
     left.set_yscale("log")
     left.legend(fontsize=8)
     right.set_xlabel("offered, GB/s per node")

@@ -59,15 +59,6 @@ static double unit_bytes(const struct emu_cli_traffic *t)
     return emu_machine_nic(t->machine)->format.flit_bits / 8.0;
 }
 
-/* On the wire, headers and responses included, per node. */
-static double accepted_gb_s(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
-{
-    if (run->measured_ps == 0)
-        return 0;
-    return (double)run->totals.delivered_units * unit_bytes(t) / (double)run->measured_ps * 1e3 /
-           emu_machine_n_nodes(t->machine);
-}
-
 /* Of the requests alone. 0: no rate, each as fast as the network takes it. */
 static double offered_gb_s(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
 {
@@ -96,7 +87,7 @@ static const struct emu_cli_column columns[] = {
     { "MODE", false },     { "LOAD", true },    { "OFFERED_GB/S", true }, { "ACCEPTED_GB/S", true },
     { "DELIVERED", true }, { "MEAN_NS", true }, { "P50_NS", true },       { "P99_NS", true },
     { "MAX_NS", true },    { "HOPS", true },    { "NONMIN_%", true },     { "LOST", true },
-    { "RUN", false },
+    { "JAIN", true },      { "SEED", true },    { "RUN", false },
 };
 
 static void add(struct emu_cli_table *table, const char *format, double value)
@@ -118,7 +109,7 @@ static void add_row(struct emu_cli_table *table, const struct emu_cli_traffic *t
         add(table, "%.3f", offered_gb_s(t, run));
     else
         emu_cli_table_text(table, "-");
-    add(table, "%.3f", accepted_gb_s(t, run));
+    add(table, "%.3f", emu_cli_accepted_gb_s(t, run));
     emu_cli_table_number(table, run->totals.delivered);
     add(table, "%.0f", emu_histogram_mean_ps(&run->latency) / 1e3);
     add(table, "%.0f", emu_histogram_quantile_ps(&run->latency, 0.5) / 1e3);
@@ -127,6 +118,8 @@ static void add_row(struct emu_cli_table *table, const struct emu_cli_traffic *t
     add(table, "%.2f", ratio(run->received_hops, run->received));
     add(table, "%.1f", 100 * ratio(run->totals.nonminimal, run->totals.delivered));
     emu_cli_table_number(table, run->totals.lost + run->totals.unroutable);
+    add(table, "%.4f", run->nodes.jain);
+    emu_cli_table_number(table, run->seed);
     emu_cli_table_text(table, run->kind);
 }
 
@@ -189,6 +182,8 @@ int emu_cli_sim_print(const struct emu_cli_traffic *t, const struct emu_cli_traf
     r = emu_cli_table_print(&table, 0, stdout);
     emu_cli_table_fini(&table);
     if (r == 0)
+        r = emu_cli_print_means(t, runs, n);
+    if (r == 0)
         r = print_speed(t, runs, n);
     if (r == 0 && fflush(stdout) == EOF)
         r = -errno;
@@ -223,8 +218,8 @@ static json_t *run_json(const struct emu_cli_traffic *t, const struct emu_cli_tr
 
     snprintf(hash, sizeof(hash), "%016" PRIx64, run->trace_hash);
     object = json_pack("{s:s, s:f, s:s, s:f, s:f, s:f}", "mode", emu_cli_mode_name(run->mode), "load", run->load, "run",
-                       run->kind, "offered_gb_per_s", offered_gb_s(t, run), "accepted_gb_per_s", accepted_gb_s(t, run),
-                       "measured_ns", (double)run->measured_ps / 1e3);
+                       run->kind, "offered_gb_per_s", offered_gb_s(t, run), "accepted_gb_per_s",
+                       emu_cli_accepted_gb_s(t, run), "measured_ns", (double)run->measured_ps / 1e3);
     if (!object)
         return NULL;
     json_object_update_new(
@@ -239,6 +234,8 @@ static json_t *run_json(const struct emu_cli_traffic *t, const struct emu_cli_tr
     json_object_set_new(object, "network_latency", latency_json(&run->network));
     if (t->options.response_units != 0)
         json_object_set_new(object, "round_trip", latency_json(&run->round_trip));
+    json_object_set_new(object, "seed", json_integer((json_int_t)run->seed));
+    json_object_set_new(object, "nodes", emu_cli_nodes_json(t, run));
     json_object_set_new(object, "speed", speed_json(t, run));
     return object;
 }
@@ -246,6 +243,7 @@ static json_t *run_json(const struct emu_cli_traffic *t, const struct emu_cli_tr
 json_t *emu_cli_sim_json(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n)
 {
     json_t *rows = json_array();
+    json_t *object;
 
     for (size_t i = 0; i < n; i++) {
         if (json_array_append_new(rows, run_json(t, &runs[i])) < 0) {
@@ -253,12 +251,18 @@ json_t *emu_cli_sim_json(const struct emu_cli_traffic *t, const struct emu_cli_t
             return NULL;
         }
     }
-    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:o}", "schema", 1, "machine", t->spec,
-                     "topology", emu_machine_topology(t->machine), "nodes", (json_int_t)emu_machine_n_nodes(t->machine),
-                     "routers", (json_int_t)emu_machine_n_routers(t->machine), "pattern",
-                     t->trace_path ? t->trace_path : emu_pattern_name(t->options.pattern), "units",
-                     (json_int_t)t->options.units, "response_units", (json_int_t)t->options.response_units, "seed",
-                     (json_int_t)t->options.seed, "threads", (json_int_t)t->n_threads, "runs", rows);
+    object =
+        json_pack("{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:o}", "schema", 1, "machine", t->spec,
+                  "topology", emu_machine_topology(t->machine), "nodes", (json_int_t)emu_machine_n_nodes(t->machine),
+                  "routers", (json_int_t)emu_machine_n_routers(t->machine), "pattern",
+                  t->trace_path ? t->trace_path : emu_pattern_name(t->options.pattern), "units",
+                  (json_int_t)t->options.units, "response_units", (json_int_t)t->options.response_units, "seed",
+                  (json_int_t)t->options.seed, "threads", (json_int_t)t->n_threads, "runs", rows);
+    if (object && t->n_seeds > 1)
+        json_object_set_new(object, "means", emu_cli_means_json(t, runs, n));
+    if (object && t->finds_saturation)
+        json_object_set_new(object, "saturation", emu_cli_saturation_json(t));
+    return object;
 }
 
 /* ---- files ---- */

@@ -24,8 +24,10 @@
 #include "emunic/cli/verb_sim.h"
 #include "emunic/cli/sim_faults.h"
 
-#define THREADS_MAX 1024
-#define SLICES      200 /* of a run with a time, for bar and interrupt */
+#define THREADS_MAX  1024
+#define SLICES       200 /* of a run with a time, for bar and interrupt */
+#define SEARCH_LOADS 9   /* of a search for saturation: about so many */
+#define SEEDS_MAX    1000
 
 struct request {
     struct emu_cli_traffic traffic;
@@ -44,7 +46,7 @@ struct request {
     bool is_quiet;
     struct emu_cli_traffic_run *runs; /* owned */
     size_t n_runs;                    /* done */
-    size_t n_wanted;
+    size_t n_wanted;                  /* of all; a guess for the search of saturation */
     struct emu_cli_progress progress;
 };
 
@@ -60,13 +62,14 @@ static void on_interrupt(int number)
 static void draw(void *ctx, double fraction)
 {
     struct request *q = ctx;
-    size_t index = q->n_runs;
+    const struct emu_cli_traffic_run *run = &q->runs[q->n_runs];
+    double done = ((double)q->n_runs + fraction) / (double)q->n_wanted;
     char load[32];
     char text[80];
 
-    emu_cli_load_text(q->loads[index % q->n_loads], load);
-    snprintf(text, sizeof(text), "%s %s", emu_cli_mode_name(q->modes[index / q->n_loads]), load);
-    emu_cli_progress_draw(&q->progress, ((double)index + fraction) / (double)q->n_wanted, text);
+    emu_cli_load_text(run->load, load);
+    snprintf(text, sizeof(text), "%s %s", emu_cli_mode_name(run->mode), load);
+    emu_cli_progress_draw(&q->progress, done < 1 ? done : 1, text);
 }
 
 static bool wants_stop(void *ctx)
@@ -123,8 +126,8 @@ static bool ends_by_itself(const struct request *q)
            q->traffic.options.pattern == EMU_PATTERN_MESSAGES;
 }
 
-static void take_results(struct request *q, const struct emu_generator *gen, const struct emu_sim *sim,
-                         struct emu_cli_traffic_run *run)
+static int take_results(struct request *q, const struct emu_generator *gen, const struct emu_sim *sim,
+                        struct emu_cli_traffic_run *run)
 {
     struct emu_node_figures figures;
     struct emu_sim_totals totals;
@@ -140,13 +143,26 @@ static void take_results(struct request *q, const struct emu_generator *gen, con
     emu_generator_latency(gen, EMU_LATENCY_CREATED, &run->latency);
     emu_generator_latency(gen, EMU_LATENCY_NETWORK, &run->network);
     emu_generator_latency(gen, EMU_LATENCY_ROUND_TRIP, &run->round_trip);
+    return emu_cli_take_nodes(&q->traffic, gen, run);
 }
 
-static int simulate(struct request *q, enum emu_route_mode mode, double load)
+/* Room for one more. */
+static int grow_runs(struct request *q)
 {
-    struct emu_cli_traffic_run *run = &q->runs[q->n_runs];
+    struct emu_cli_traffic_run *runs = realloc(q->runs, (q->n_runs + 1) * sizeof(*runs));
+
+    if (!runs)
+        return emu_cli_fail("sim", "traffic: out of memory");
+    q->runs = runs;
+    return EMU_EXIT_DONE;
+}
+
+/* The run becomes the last one, unless it was interrupted. */
+static int simulate(struct request *q, enum emu_route_mode mode, double load, uint64_t seed)
+{
+    struct emu_cli_traffic_run *run;
     struct emu_generator_options generator = q->traffic.options;
-    struct emu_sim_options sim_options = { .seed = generator.seed,
+    struct emu_sim_options sim_options = { .seed = seed,
                                            .n_threads = (uint32_t)q->traffic.n_threads,
                                            .has_ends = !q->is_ideal_nic,
                                            .count_occupancy = (q->traffic.record & EMU_CLI_RECORD_VCS) != 0 };
@@ -155,7 +171,11 @@ static int simulate(struct request *q, enum emu_route_mode mode, double load)
     char err[256];
     int r;
 
-    *run = (struct emu_cli_traffic_run){ .mode = mode, .load = load };
+    if (grow_runs(q) != EMU_EXIT_DONE)
+        return EMU_EXIT_FAILED;
+    run = &q->runs[q->n_runs];
+    *run = (struct emu_cli_traffic_run){ .mode = mode, .load = load, .seed = seed };
+    generator.seed = seed;
     run->gap_ps = load > 0 ? q->capacity_gap_ps / load : 0;
     generator.mode = (uint8_t)mode;
     generator.gap_ps = run->gap_ps;
@@ -169,8 +189,9 @@ static int simulate(struct request *q, enum emu_route_mode mode, double load)
             run_whole(q, sim, run);
         else
             run_steady(q, sim, gen, run);
-        take_results(q, gen, sim, run);
-        r = emu_generator_status(gen);
+        r = take_results(q, gen, sim, run);
+        if (r == 0)
+            r = emu_generator_status(gen);
     }
     emu_cli_progress_clear(&q->progress);
     if (r < 0) {
@@ -178,11 +199,41 @@ static int simulate(struct request *q, enum emu_route_mode mode, double load)
                            r == -ENOTSUP ? "this topology has no routing for packets" : strerror(-r));
     } else if (!is_interrupted) {
         q->n_runs++;
-        r = q->traffic.output ? emu_cli_sim_write(&q->traffic, run, sim) : 0;
+        r = q->traffic.output && seed == q->traffic.options.seed ? emu_cli_sim_write(&q->traffic, run, sim) : 0;
     }
     emu_sim_destroy(sim);
     emu_generator_destroy(gen);
     return r < 0 ? EMU_EXIT_FAILED : EMU_EXIT_DONE;
+}
+
+/* Bisection, with one mode and one seed. */
+static int find_saturation(struct request *q, enum emu_route_mode mode, uint64_t seed)
+{
+    struct emu_cli_saturation found = { .mode = mode, .seed = seed };
+    struct emu_cli_saturation *all;
+    double load;
+
+    while (emu_saturation_next(&found.search, &load)) {
+        const struct emu_cli_traffic_run *run;
+        double accepted;
+
+        if (simulate(q, mode, load, seed) != EMU_EXIT_DONE)
+            return EMU_EXIT_FAILED;
+        if (is_interrupted)
+            return EMU_EXIT_DONE;
+        run = &q->runs[q->n_runs - 1];
+        emu_saturation_tell(&found.search, load, run->nodes.follows);
+        accepted = emu_cli_accepted_gb_s(&q->traffic, run);
+        found.most_gb_s = accepted > found.most_gb_s ? accepted : found.most_gb_s;
+        if (found.search.followed == load)
+            found.accepted_gb_s = accepted;
+    }
+    all = realloc(q->traffic.saturations, (q->traffic.n_saturations + 1) * sizeof(*all));
+    if (!all)
+        return emu_cli_fail("sim", "traffic: out of memory");
+    q->traffic.saturations = all;
+    all[q->traffic.n_saturations++] = found;
+    return EMU_EXIT_DONE;
 }
 
 /* ---- all of them ---- */
@@ -219,20 +270,29 @@ static int show(struct request *q)
     return status;
 }
 
+/* Number i of all: seeds within loads within modes. */
+static int run_number(struct request *q, size_t i)
+{
+    uint64_t seed = q->traffic.options.seed + i % q->traffic.n_seeds;
+
+    i /= q->traffic.n_seeds;
+    if (q->traffic.finds_saturation)
+        return find_saturation(q, q->modes[i], seed);
+    return simulate(q, q->modes[i / q->n_loads], q->loads[i % q->n_loads], seed);
+}
+
 static int run_all(struct request *q)
 {
     struct sigaction action = { .sa_handler = on_interrupt };
+    size_t n = (q->traffic.finds_saturation ? 1 : q->n_loads) * q->n_modes * q->traffic.n_seeds;
     int status = EMU_EXIT_DONE;
 
-    q->n_wanted = q->n_loads * q->n_modes;
-    q->runs = calloc(q->n_wanted, sizeof(*q->runs));
-    if (!q->runs)
-        return emu_cli_fail("sim", "traffic: out of memory");
+    q->n_wanted = q->traffic.finds_saturation ? n * SEARCH_LOADS : n;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     emu_cli_progress_init(&q->progress, q->is_quiet);
-    for (size_t i = 0; i < q->n_wanted && status == EMU_EXIT_DONE && !is_interrupted; i++)
-        status = simulate(q, q->modes[i / q->n_loads], q->loads[i % q->n_loads]);
+    for (size_t i = 0; i < n && status == EMU_EXIT_DONE && !is_interrupted; i++)
+        status = run_number(q, i);
     emu_cli_progress_clear(&q->progress);
     if (status == EMU_EXIT_DONE && (q->n_runs > 0 || !is_interrupted))
         status = show(q);
@@ -461,6 +521,12 @@ static const struct emu_option options[] = {
     { "faults", 'f', "FILE", "what is broken (emunic-sim(1))", EMU_OPTION_TEXT(struct request, faults_path) },
     { "seed", 's', "N", "of all random choices (default: 1)",
       EMU_OPTION_NUMBER(struct request, traffic.options.seed, 0, INT64_MAX) },
+    { "seeds", 0, "N", "seeds, counted up from --seed: mean and 95 % confidence interval (default: 1)",
+      EMU_OPTION_NUMBER(struct request, traffic.n_seeds, 1, SEEDS_MAX) },
+    { "find-saturation", 0, NULL, "instead of --load: the load at which accepted throughput stops following",
+      EMU_OPTION_SET(struct request, traffic.finds_saturation) },
+    { "per-node", 0, NULL, "throughput of each node in the JSON object",
+      EMU_OPTION_SET(struct request, traffic.has_per_node) },
     { "threads", 't', "N", "of the simulation (default: 1); results do not depend on it",
       EMU_OPTION_NUMBER(struct request, traffic.n_threads, 1, THREADS_MAX) },
     { "record", 'c', "WHAT", "latency, links, vcs, or several with commas: into files of the folder",
@@ -486,6 +552,18 @@ static const struct emu_command command = {
     .words = EMU_WORDS_ANYWHERE,
 };
 
+/* A search needs traffic without end whose rate it may set. */
+static int check_search(const struct request *q)
+{
+    if (q->n_loads > 0)
+        return emu_cli_usage("sim", "--find-saturation and --load exclude each other");
+    if (q->traffic.trace_path || q->time_ps || ends_by_itself(q))
+        return emu_cli_usage("sim", "--find-saturation: not with --time, --packets, --trace or all-to-all");
+    if (q->traffic.record)
+        return emu_cli_usage("sim", "--find-saturation and --record exclude each other");
+    return EMU_PROCEED;
+}
+
 static int parse(struct request *q, int argc, char **argv)
 {
     int first;
@@ -504,6 +582,8 @@ static int parse(struct request *q, int argc, char **argv)
     if (q->time_ps && q->traffic.options.packets_per_node)
         return emu_cli_usage("sim", "--time and --packets exclude each other");
     q->traffic.spec = argv[first];
+    if (q->traffic.finds_saturation)
+        return check_search(q);
     return EMU_PROCEED;
 }
 
@@ -524,7 +604,7 @@ static void set_defaults(struct request *q)
 
 int emu_cli_sim_traffic(int argc, char **argv)
 {
-    struct request q = { .traffic = { .n_threads = 1, .options = { .seed = 1 } } };
+    struct request q = { .traffic = { .n_threads = 1, .n_seeds = 1, .options = { .seed = 1 } } };
     int status = parse(&q, argc, argv);
 
     if (status != EMU_PROCEED)
@@ -533,7 +613,12 @@ int emu_cli_sim_traffic(int argc, char **argv)
     status = prepare(&q);
     if (status == EMU_EXIT_DONE)
         status = run_all(&q);
+    for (size_t i = 0; i < q.n_runs; i++) {
+        free(q.runs[i].nodes.sent_gb_s);
+        free(q.runs[i].nodes.received_gb_s);
+    }
     free(q.runs);
+    free(q.traffic.saturations);
     free(q.messages);
     emu_fault_map_destroy(q.faults);
     emu_machine_destroy(q.machine);

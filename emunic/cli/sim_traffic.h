@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "emunic/experiments/statistics.h"
 #include "emunic/experiments/traffic.h"
 
 #define EMU_CLI_LOADS_MAX 64
@@ -20,9 +21,21 @@ enum emu_cli_record {
     EMU_CLI_RECORD_VCS = 1 << 2,
 };
 
-/* One load with one mode. */
+/* What each node got, of those that send: requests, in GB/s on the wire. */
+struct emu_cli_nodes {
+    uint32_t n_senders; /* nodes that have sent anything at all */
+    double follows;     /* accepted from all senders / offered by them; 0 without a rate */
+    double jain;        /* fairness among senders */
+    double min_gb_s;    /* of a sender */
+    double max_gb_s;
+    double *sent_gb_s; /* owned; by nid; NULL unless asked for */
+    double *received_gb_s;
+};
+
+/* One load with one mode and one seed. */
 struct emu_cli_traffic_run {
     enum emu_route_mode mode;
+    uint64_t seed;
     double load;      /* share of the capacity for uniform traffic; 0: as fast as it goes */
     double gap_ps;    /* between packets of a node; 0 with load 0 */
     const char *kind; /* "steady", "unsteady", "time", "complete", "deadlock" */
@@ -35,6 +48,7 @@ struct emu_cli_traffic_run {
     uint64_t received_hops; /* ... and the links between routers that they crossed */
     uint64_t trace_hash;    /* of all deliveries, warm-up included */
     uint64_t memory_bytes;
+    struct emu_cli_nodes nodes;
     double seconds;     /* of the host, for the measured time */
     double cpu_seconds; /* of all threads together: what counts on a busy host */
 };
@@ -47,6 +61,20 @@ struct emu_cli_traffic {
     unsigned record;
     const char *output; /* folder; NULL: none */
     uint64_t n_threads;
+    uint64_t n_seeds; /* counted up from that of the options */
+    bool finds_saturation;
+    bool has_per_node;                      /* the object has throughput node by node */
+    struct emu_cli_saturation *saturations; /* owned; finds_saturation: one for each mode and seed done */
+    size_t n_saturations;
+};
+
+/* What a search gave. */
+struct emu_cli_saturation {
+    enum emu_route_mode mode;
+    uint64_t seed;
+    struct emu_saturation search;
+    double accepted_gb_s; /* at the highest load that was followed */
+    double most_gb_s;     /* at any load of the search */
 };
 
 /* "adaptive-0" ... "deterministic". False: no such mode. */
@@ -63,6 +91,23 @@ int emu_cli_sim_print(const struct emu_cli_traffic *t, const struct emu_cli_traf
 
 /* The same as one object; NULL: out of memory. */
 json_t *emu_cli_sim_json(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n);
+
+/* ---- sim_means.c ---- */
+
+/* On the wire, headers and responses included, per node. */
+double emu_cli_accepted_gb_s(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run);
+
+/* Fills run->nodes from the generator's figures. 0 or -ENOMEM. */
+int emu_cli_take_nodes(const struct emu_cli_traffic *t, const struct emu_generator *gen,
+                       struct emu_cli_traffic_run *run);
+
+/* Tables of means over seeds and of saturation, if either was asked for. 0 or negative errno. */
+int emu_cli_print_means(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n);
+
+/* The same as members of the object; and a run's "nodes". NULL: out of memory. */
+json_t *emu_cli_means_json(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n);
+json_t *emu_cli_saturation_json(const struct emu_cli_traffic *t);
+json_t *emu_cli_nodes_json(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run);
 
 /* What was recorded of the last run, into files in t->output. 0 or negative errno after a message. */
 int emu_cli_sim_write(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run,

@@ -122,6 +122,11 @@ void emu_generator_node(const struct emu_generator *gen, uint32_t nid, struct em
     *figures_out = gen->nodes[nid].figures;
 }
 
+bool emu_generator_is_active(const struct emu_generator *gen, uint32_t nid)
+{
+    return gen->nodes[nid].n_created > 0;
+}
+
 uint64_t emu_generator_message_done_ps(const struct emu_generator *gen, size_t message)
 {
     return gen->states[message].done_ps;
@@ -243,6 +248,7 @@ static bool on_next(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traff
     node->n_created++;
     node->outstanding++;
     node->figures.sent++;
+    node->figures.sent_units += packet_out->units;
     return true;
 }
 

@@ -167,7 +167,8 @@ void emu_generator_latency(const struct emu_generator *gen, enum emu_latency whi
                            struct emu_histogram *histogram_out);
 
 struct emu_node_figures {
-    uint64_t sent;     /* packets given to the network, responses left out */
+    uint64_t sent; /* packets given to the network, responses left out */
+    uint64_t sent_units;
     uint64_t received; /* packets delivered here, responses left out */
     uint64_t received_units;
     uint64_t received_hops; /* links between routers that the received ones crossed */
@@ -176,6 +177,9 @@ struct emu_node_figures {
 
 /* Since the start or the last emu_generator_reset(). */
 void emu_generator_node(const struct emu_generator *gen, uint32_t nid, struct emu_node_figures *figures_out);
+
+/* Has the node sent a packet since the start? Not so those that a permutation sends to themselves. */
+bool emu_generator_is_active(const struct emu_generator *gen, uint32_t nid);
 
 /* MESSAGES: when the last packet of message i arrived; 0: not yet, or part of it was lost. */
 uint64_t emu_generator_message_done_ps(const struct emu_generator *gen, size_t message);

@@ -81,6 +81,9 @@ test_wrong_usage_gets_one_precise_line() {
     wrong 'emunic sim: --record: needs --output' traffic aries --record links
     wrong 'emunic sim: --window: needs --response' traffic aries --window 4
     wrong 'emunic sim: --time and --packets exclude each other' traffic aries --time 1 --packets 1
+    wrong 'emunic sim: --find-saturation and --load exclude each other' traffic aries --find-saturation --load 1
+    wrong 'emunic sim: --find-saturation: not with --time' traffic aries --find-saturation --time 1
+    wrong 'emunic sim: --find-saturation: not with --time' traffic aries --find-saturation --pattern all-to-all
 }
 
 test_the_list_names_experiments_by_what_they_need() {
@@ -203,6 +206,45 @@ test_nics_have_their_rates_unless_ideal() {
     call sim traffic seastar:x=8,y=4,z=4 --pattern neighbour --load max --time 50 --json --ideal-nic
     expect_status 0
     json 'o["runs"][0]["accepted_gb_per_s"] > 2'
+}
+
+test_seeds_give_means_with_intervals() {
+    call sim traffic $small --time 5 --load 0.2,0.4 --seed 3 --seeds 3 --json
+    expect_status 0
+    json '[r["seed"] for r in o["runs"]] == [3, 4, 5] * 2'
+    json '[m["load"] for m in o["means"]] == [0.2, 0.4] and all(m["accepted_gb_per_s"]["n"] == 3 for m in o["means"])'
+    json 'abs(o["means"][0]["accepted_gb_per_s"]["mean"] - sum(r["accepted_gb_per_s"] for r in o["runs"][:3]) / 3) < 1e-9'
+    json 'all(0 < m["accepted_gb_per_s"]["half_95"] < 0.3 for m in o["means"])'
+    call sim traffic $small --time 5 --load 0.2 --seeds 2
+    expect_status 0
+    expect_out '^# means over 2 seeds'
+}
+
+# Two vertices with two nodes each: the search brackets the load, and each run of it is judged by the same rule.
+test_saturation_is_found() {
+    local found
+    call sim traffic x1:dimensions=1,nodes_per_vertex=2 --find-saturation --seed 2 --json
+    expect_status 0
+    json 'len(o["saturation"]) == 1 and o["saturation"][0]["searches"][0]["loads"] == len(o["runs"])'
+    json '0 < o["saturation"][0]["searches"][0]["load"] < o["saturation"][0]["searches"][0]["refused_load"]'
+    json 'all((r["nodes"]["accepted_share"] >= 0.95) == (r["load"] <= o["saturation"][0]["load"]["mean"]) for r in o["runs"])'
+    json '(lambda s: s["refused_load"] - s["load"] <= 0.01 * s["refused_load"])(o["saturation"][0]["searches"][0])'
+    found=$(figures)
+    call sim traffic x1:dimensions=1,nodes_per_vertex=2 --find-saturation --seed 2 --json
+    [ "$found" = "$(figures)" ] || bad 'the same seed finds something else'
+    call sim traffic x1:dimensions=1,nodes_per_vertex=2 --find-saturation
+    expect_out '^MODE +SATURATION +\+- +ACCEPTED_GB/S'
+}
+
+test_nodes_have_throughput_and_fairness() {
+    call sim traffic $small --pattern transpose --time 5 --load 0.2 --per-node --json
+    expect_status 0
+    # Transposed, the eight nodes of the diagonal are silent.
+    json 'o["runs"][0]["nodes"]["senders"] == 56 and len(o["runs"][0]["nodes"]["sent_gb_per_s"]) == 64'
+    json 'sum(x == 0 for x in o["runs"][0]["nodes"]["sent_gb_per_s"]) == 8'
+    json '(lambda n: n["max_gb_per_s"] == max(n["sent_gb_per_s"]) and 0.8 < n["jain_index"] <= 1)(o["runs"][0]["nodes"])'
+    call sim traffic $small --time 5 --load 0.2 --json
+    json '"sent_gb_per_s" not in o["runs"][0]["nodes"]'
 }
 
 test_every_pattern_runs() {
@@ -331,8 +373,8 @@ run_tests each_word_has_help_with_an_example wrong_usage_gets_one_precise_line \
     what_is_only_counted_runs_once_for_all_seeds live_experiments_are_told_apart \
     explain_shows_sources_marks_and_overrides explain_knows_every_machine_and_each_value_has_a_word \
     explain_refuses_what_the_loader_refuses the_same_seed_gives_the_same_trace_on_any_threads \
-    traffic_prints_throughput_latency_and_speed nics_have_their_rates_unless_ideal \
-    every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
+    traffic_prints_throughput_latency_and_speed seeds_give_means_with_intervals saturation_is_found nics_have_their_rates_unless_ideal \
+    nodes_have_throughput_and_fairness every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
     audit_finds_nothing_in_a_whole_machine audit_tells_of_a_bubble_ring_and_of_each_walk \
     audit_tells_what_broken_links_do \
     output_is_recorded_and_drawn an_interrupt_leaves_nothing
