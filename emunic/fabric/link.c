@@ -111,6 +111,10 @@ const char *emu_link_class_name(enum emu_link_class link_class)
         return "external";
     case EMU_LINK_SPINE:
         return "spine";
+    case EMU_LINK_LOCAL:
+        return "local";
+    case EMU_LINK_GLOBAL:
+        return "global";
     case EMU_LINK_CLASSES:
         break;
     }

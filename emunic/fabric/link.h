@@ -22,10 +22,12 @@ enum emu_link_class {
     EMU_LINK_Z,
     EMU_LINK_MEZZANINE, /* Gemini: Y within a module */
     EMU_LINK_BACKPLANE, /* Gemini: Z within a cage */
-    EMU_LINK_EDGE,      /* hypercube: between two vertices */
+    EMU_LINK_EDGE,      /* hypercube: between two vertices; HyperX, Slim Fly, tree: between two routers */
     EMU_LINK_NODE,      /* XD1: between a node's own router and a switch of its chassis */
     EMU_LINK_EXTERNAL,  /* XD1: between two chassis switches */
     EMU_LINK_SPINE,     /* XD1 fat tree: between a chassis switch and a spine switch */
+    EMU_LINK_LOCAL,     /* Dragonfly+: between a leaf and a spine of its group */
+    EMU_LINK_GLOBAL,    /* Dragonfly+: between spines of two groups */
     EMU_LINK_CLASSES,
 };
 

@@ -66,8 +66,9 @@ static bool take_letter(const char **text, char letter)
 const struct emu_topology *emu_topology_find(const char *kind)
 {
     static const struct emu_topology *const topologies[] = {
-        &emu_topology_dragonfly, &emu_topology_direct,    &emu_topology_fat_tree, &emu_topology_bluegene_l,
-        &emu_topology_gemini,    &emu_topology_hypercube, &emu_topology_seastar,
+        &emu_topology_dragonfly, &emu_topology_direct,    &emu_topology_fat_tree,       &emu_topology_bluegene_l,
+        &emu_topology_gemini,    &emu_topology_hypercube, &emu_topology_seastar,        &emu_topology_tree,
+        &emu_topology_hyperx,    &emu_topology_slim_fly,  &emu_topology_dragonfly_plus,
     };
 
     for (size_t i = 0; i < sizeof(topologies) / sizeof(topologies[0]); i++) {

@@ -84,6 +84,21 @@ struct emu_chassis_params {
     uint32_t spines;         /* per fabric */
 };
 
+/* Topologies that are lists of cables (graph.h): each has some of these. */
+struct emu_graph_params {
+    uint32_t arity; /* k-ary n-tree */
+    uint32_t levels;
+    uint32_t size[3]; /* HyperX: routers along x, y, z */
+    uint32_t parallel;
+    uint32_t q;      /* Slim Fly: of the field */
+    uint32_t groups; /* Dragonfly+ */
+    uint32_t leaves; /* of a group */
+    uint32_t spines;
+    uint32_t global_links;    /* of a spine */
+    uint32_t nodes;           /* of a router or leaf */
+    uint32_t threshold_units; /* that the minimal way may weigh more, in EMU_MODE_ADAPTIVE_0 */
+};
+
 #define EMU_TORUS_DIMS 3
 
 /* Of Blue Gene/L (bluegene_l.c, bgl_routing.c). */
@@ -140,6 +155,7 @@ struct emu_machine_params {
         struct emu_hypercube_params hypercube;
         struct emu_chassis_params chassis;
         struct emu_torus_params torus;
+        struct emu_graph_params graph;
     };
 };
 
@@ -221,6 +237,10 @@ extern const struct emu_topology emu_topology_fat_tree;
 extern const struct emu_topology emu_topology_bluegene_l;
 extern const struct emu_topology emu_topology_gemini;
 extern const struct emu_topology emu_topology_seastar;
+extern const struct emu_topology emu_topology_tree;
+extern const struct emu_topology emu_topology_hyperx;
+extern const struct emu_topology emu_topology_slim_fly;
+extern const struct emu_topology emu_topology_dragonfly_plus;
 extern const struct emu_routing emu_gemini_routing;
 extern const struct emu_routing emu_seastar_routing;
 

@@ -24,6 +24,12 @@ test_a_job_runs_on_an_x1() { runs_on x1 edge; }
 test_a_job_runs_on_an_xd1() { runs_on xd1 node external; }
 test_a_job_runs_on_an_xd1_with_expansion_fabric() { runs_on xd1:fabrics=2 node external; }
 test_a_job_runs_on_an_xd1_fat_tree() { runs_on xd1-fat-tree node spine; }
+test_a_job_runs_on_topologies_of_the_literature() {
+    runs_on k-ary-n-tree edge
+    runs_on hyperx edge
+    runs_on slim-fly edge
+    runs_on dragonfly-plus local global
+}
 
 run_tests a_job_runs_on_an_aries a_job_runs_on_an_x1 a_job_runs_on_an_xd1 a_job_runs_on_an_xd1_with_expansion_fabric \
-    a_job_runs_on_an_xd1_fat_tree
+    a_job_runs_on_an_xd1_fat_tree a_job_runs_on_topologies_of_the_literature

@@ -269,7 +269,8 @@ test_a_trace_file_is_played() {
 
 test_audit_finds_nothing_in_a_whole_machine() {
     local machine
-    for machine in $small gemini:x=3,y=4,z=3 seastar:x=4,y=3,z=4 bluegene-l:x=4,y=4,z=4 x1 xd1 xd1-fat-tree; do
+    for machine in $small gemini:x=3,y=4,z=3 seastar:x=4,y=3,z=4 bluegene-l:x=4,y=4,z=4 x1 xd1 xd1-fat-tree \
+        k-ary-n-tree hyperx slim-fly dragonfly-plus; do
         call sim audit $machine --pairs 200
         expect_status 0
         expect_out 'free of deadlock'
