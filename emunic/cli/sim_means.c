@@ -63,7 +63,7 @@ int emu_cli_take_nodes(const struct emu_cli_traffic *t, const struct emu_generat
     nodes->max_gb_s = sample.max;
     if (run->gap_ps > 0 && run->measured_ps > 0 && nodes->n_senders > 0)
         nodes->follows =
-            (double)received_units * run->gap_ps / ((double)run->measured_ps * t->options.units * nodes->n_senders);
+            (double)received_units * run->gap_ps / ((double)run->measured_ps * t->mean_units * nodes->n_senders);
     free(senders);
     return 0;
 }

@@ -62,7 +62,7 @@ static double unit_bytes(const struct emu_cli_traffic *t)
 /* Of the requests alone. 0: no rate, each as fast as the network takes it. */
 static double offered_gb_s(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
 {
-    return run->gap_ps > 0 ? t->options.units * unit_bytes(t) * 1e3 / run->gap_ps : 0;
+    return run->gap_ps > 0 ? t->mean_units * unit_bytes(t) * 1e3 / run->gap_ps : 0;
 }
 
 static double ratio(uint64_t part, uint64_t whole)
@@ -173,9 +173,9 @@ int emu_cli_sim_print(const struct emu_cli_traffic *t, const struct emu_cli_traf
     struct emu_cli_table table;
     int r;
 
-    printf("# %s: %u nodes, %u routers, %s, %u units per packet, seed %" PRIu64 "\n", t->spec,
+    printf("# %s: %u nodes, %u routers, %s, %g units per packet, seed %" PRIu64 "\n", t->spec,
            emu_machine_n_nodes(t->machine), emu_machine_n_routers(t->machine),
-           t->trace_path ? t->trace_path : emu_pattern_name(t->options.pattern), t->options.units, t->options.seed);
+           t->trace_path ? t->trace_path : emu_pattern_name(t->options.pattern), t->mean_units, t->options.seed);
     emu_cli_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
     for (size_t i = 0; i < n; i++)
         add_row(&table, t, &runs[i]);
@@ -258,6 +258,8 @@ json_t *emu_cli_sim_json(const struct emu_cli_traffic *t, const struct emu_cli_t
                   t->trace_path ? t->trace_path : emu_pattern_name(t->options.pattern), "units",
                   (json_int_t)t->options.units, "response_units", (json_int_t)t->options.response_units, "seed",
                   (json_int_t)t->options.seed, "threads", (json_int_t)t->n_threads, "runs", rows);
+    if (object && t->options.sizes.n > 0)
+        json_object_set_new(object, "mean_units", json_real(t->mean_units));
     if (object && t->n_seeds > 1)
         json_object_set_new(object, "means", emu_cli_means_json(t, runs, n));
     if (object && t->finds_saturation)

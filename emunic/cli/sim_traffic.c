@@ -34,6 +34,7 @@ struct request {
     struct emu_machine *machine;  /* owned */
     struct emu_fault_map *faults; /* owned; NULL: none */
     struct emu_message *messages; /* owned */
+    struct emu_size sizes[EMU_SIZES_MAX];
     double loads[EMU_CLI_LOADS_MAX];
     size_t n_loads;
     enum emu_route_mode modes[EMU_CLI_MODES_MAX];
@@ -303,17 +304,46 @@ static int run_all(struct request *q)
     return status;
 }
 
+/* Mean size and mean gap at load 1: links are busy in proportion to the units that cross them. */
+static int take_gap(struct request *q)
+{
+    struct emu_generator_options *o = &q->traffic.options;
+    uint32_t most = emu_machine_router(q->machine)->packet_units_max;
+    double weights = 0;
+
+    q->traffic.mean_units = o->units;
+    q->capacity_gap_ps = emu_uniform_gap_ps(q->machine, o->units, o->response_units, 1);
+    if (o->sizes.n == 0)
+        return EMU_EXIT_DONE;
+    o->sizes.list = q->sizes;
+    q->traffic.mean_units = emu_mean_units(&o->sizes);
+    q->capacity_gap_ps = 0;
+    for (size_t i = 0; i < o->sizes.n; i++) {
+        if (q->sizes[i].units > most)
+            return emu_cli_fail("sim", "--sizes: a packet of this machine has at most %u units, not %u", most,
+                                q->sizes[i].units);
+        weights += q->sizes[i].weight;
+        q->capacity_gap_ps +=
+            q->sizes[i].weight * emu_uniform_gap_ps(q->machine, q->sizes[i].units, o->response_units, 1);
+    }
+    q->capacity_gap_ps /= weights;
+    return EMU_EXIT_DONE;
+}
+
 static int prepare(struct request *q)
 {
     struct emu_cli_traffic *t = &q->traffic;
     char err[512];
+    int status;
 
     if (emu_machine_load(t->spec, emu_cli_machine_dir(), &q->machine, err, sizeof(err)) < 0)
         return emu_cli_fail("sim", "traffic: %s", err);
     t->machine = q->machine;
     if (t->options.units == 0)
         t->options.units = emu_packet_units(q->machine, emu_machine_nic(q->machine)->format.payload_bytes_max);
-    q->capacity_gap_ps = emu_uniform_gap_ps(q->machine, t->options.units, t->options.response_units, 1);
+    status = take_gap(q);
+    if (status != EMU_EXIT_DONE)
+        return status;
     if (q->faults_path && emu_cli_read_faults(q->faults_path, q->machine, &q->faults, err, sizeof(err)) < 0)
         return emu_cli_fail("sim", "%s", err);
     if (t->trace_path) {
@@ -400,6 +430,36 @@ static int add_record(struct request *q, const char *name, const char *word)
     return emu_cli_usage("sim", "%s: '%s' is none of latency, links, vcs", name, word);
 }
 
+/* "14:0.25": units, and a weight if it is not 1 */
+static int add_size(struct request *q, const char *name, const char *word)
+{
+    struct emu_sizes *sizes = &q->traffic.options.sizes;
+    double weight = 1;
+    unsigned units = 0;
+    int len = 0;
+
+    if (strspn(word, "0123456789") == 0 || sscanf(word, "%5u%n", &units, &len) != 1 || units == 0 ||
+        units > UINT16_MAX || (word[len] != '\0' && word[len] != ':') ||
+        (word[len] == ':' && !parse_real(word + len + 1, 0.000001, 1e6, &weight)))
+        return emu_cli_usage("sim", "%s: '%s' is not UNITS or UNITS:WEIGHT", name, word);
+    if (sizes->n == EMU_SIZES_MAX)
+        return emu_cli_usage("sim", "%s: more than %d", name, EMU_SIZES_MAX);
+    q->sizes[sizes->n++] = (struct emu_size){ (uint16_t)units, weight };
+    return EMU_EXIT_DONE;
+}
+
+/* "8:0.25" */
+static bool parse_burst(const char *text, struct emu_burst *burst)
+{
+    const char *colon = strchr(text, ':');
+    char packets[32];
+
+    if (!colon || colon - text >= (int)sizeof(packets))
+        return false;
+    snprintf(packets, sizeof(packets), "%.*s", (int)(colon - text), text);
+    return parse_real(packets, 1, 1e6, &burst->packets) && parse_real(colon + 1, 0.0001, 1, &burst->on);
+}
+
 /* "0.25:4,4,4" */
 static bool parse_hot(const char *text, struct emu_generator_options *o)
 {
@@ -472,6 +532,20 @@ static int take_time(void *target, const char *name, const char *text)
     return EMU_EXIT_DONE;
 }
 
+static int take_sizes(void *target, const char *name, const char *text)
+{
+    return for_each_word(target, name, text, add_size);
+}
+
+static int take_burst(void *target, const char *name, const char *text)
+{
+    struct request *q = target;
+
+    if (!parse_burst(text, &q->traffic.options.burst))
+        return emu_cli_usage("sim", "%s: '%s' is not PACKETS:SHARE", name, text);
+    return EMU_EXIT_DONE;
+}
+
 static int take_hot(void *target, const char *name, const char *text)
 {
     struct request *q = target;
@@ -502,6 +576,10 @@ static const struct emu_option options[] = {
       EMU_OPTION_CALL(take_modes) },
     { "units", 'u', "N", "of a packet (default: a full one)",
       EMU_OPTION_NUMBER(struct request, traffic.options.units, 1, UINT16_MAX) },
+    { "sizes", 0, "N[:W][,N[:W]]...", "packets of N units with weight W (default: 1), mixed, instead of --units",
+      EMU_OPTION_CALL(take_sizes) },
+    { "burst", 0, "N:SHARE", "bursts of N packets on average, for SHARE of the time; the load stays (default: none)",
+      EMU_OPTION_CALL(take_burst) },
     { "response", 'r', "N", "each packet is answered by one of N units (default: none)",
       EMU_OPTION_NUMBER(struct request, traffic.options.response_units, 1, UINT16_MAX) },
     { "window", 'w', "N", "packets of a node without answer at a time (default: no limit)",
@@ -581,6 +659,14 @@ static int parse(struct request *q, int argc, char **argv)
         return emu_cli_usage("sim", "--window: needs --response");
     if (q->time_ps && q->traffic.options.packets_per_node)
         return emu_cli_usage("sim", "--time and --packets exclude each other");
+    if (q->traffic.options.sizes.n > 0 && q->traffic.options.units != 0)
+        return emu_cli_usage("sim", "--sizes and --units exclude each other");
+    if (q->traffic.trace_path && (q->traffic.options.sizes.n > 0 || q->traffic.options.burst.packets > 0))
+        return emu_cli_usage("sim", "--trace: has sizes and times of its own");
+    for (size_t i = 0; i < q->n_loads && q->traffic.options.burst.packets > 0; i++) {
+        if (q->loads[i] <= 0)
+            return emu_cli_usage("sim", "--burst: not with load max");
+    }
     q->traffic.spec = argv[first];
     if (q->traffic.finds_saturation)
         return check_search(q);

@@ -57,6 +57,7 @@ struct emu_cli_traffic {
     const char *spec;
     const struct emu_machine *machine;
     struct emu_generator_options options; /* all but mode and gap */
+    double mean_units;                    /* of a packet */
     const char *trace_path;               /* NULL: a pattern */
     unsigned record;
     const char *output; /* folder; NULL: none */

@@ -89,3 +89,15 @@ uint64_t emu_link_cycle_ps(const struct emu_machine *m)
     }
     return slowest == UINT64_MAX ? 1000 : (uint64_t)(unit_ps(m, slowest) + 0.5);
 }
+
+double emu_mean_units(const struct emu_sizes *sizes)
+{
+    double units = 0;
+    double weights = 0;
+
+    for (size_t i = 0; i < sizes->n; i++) {
+        units += sizes->list[i].units * sizes->list[i].weight;
+        weights += sizes->list[i].weight;
+    }
+    return weights > 0 ? units / weights : 0;
+}

@@ -31,12 +31,14 @@ struct answer {
     uint32_t dst_nid;
 };
 
-/* 128 bytes per node, and the queue of answers. */
+/* 144 bytes per node, and the queue of answers. */
 struct node {
     struct emu_random random;
     uint64_t next_ps; /* when the next packet is created */
+    double gap_ps;    /* mean */
     uint64_t n_created;
     uint32_t outstanding; /* packets without a response */
+    uint32_t burst_left;  /* packets of the burst that it is in */
     bool is_sender;
     bool is_blocked;        /* by its window */
     struct answer *answers; /* owned; a ring */
@@ -63,6 +65,7 @@ struct emu_generator {
     const struct emu_machine *m; /* borrowed */
     struct emu_generator_options options;
     struct emu_destinations destinations;
+    struct emu_size sizes[EMU_SIZES_MAX]; /* weights are sums up to here, as parts of all */
     struct emu_traffic traffic;
     uint32_t n_nodes;
     uint32_t payload_max;
@@ -139,15 +142,51 @@ int emu_generator_status(const struct emu_generator *gen)
 
 /* ---- sending ---- */
 
+/* Above 0, below 1. */
+static double draw_share(struct node *node)
+{
+    return ((double)(emu_random_next(&node->random) >> 11) + 0.5) * 0x1p-53;
+}
+
+/* Gaps within a burst, and before its first packet the pause. The mean of all is gap_ps: a burst of n packets takes
+ * n x gap_ps x on, a pause n x gap_ps x (1 - on). */
+static uint64_t draw_burst_gap(const struct emu_generator *gen, struct node *node)
+{
+    const struct emu_generator_options *o = &gen->options;
+    double gap_ps = -log(draw_share(node)) * node->gap_ps * o->burst.on;
+
+    if (node->burst_left == 0) {
+        double stays = 1 - 1 / o->burst.packets; /* chance of one more packet */
+        double more = stays > 0 ? floor(log(draw_share(node)) / log(stays)) : 0;
+
+        node->burst_left = 1 + (uint32_t)fmin(more, 1e9);
+        gap_ps -= log(draw_share(node)) * node->gap_ps * o->burst.packets * (1 - o->burst.on);
+    }
+    node->burst_left--;
+    return (uint64_t)(gap_ps + 0.5);
+}
+
 /* Until the next packet: exponential, or always the mean. */
 static uint64_t draw_gap(const struct emu_generator *gen, struct node *node)
 {
-    double draw;
-
     if (gen->options.is_regular)
-        return (uint64_t)(gen->options.gap_ps + 0.5);
-    draw = ((double)(emu_random_next(&node->random) >> 11) + 0.5) * 0x1p-53; /* never 0 */
-    return (uint64_t)(-log(draw) * gen->options.gap_ps + 0.5);
+        return (uint64_t)(node->gap_ps + 0.5);
+    if (gen->options.burst.packets > 0)
+        return draw_burst_gap(gen, node);
+    return (uint64_t)(-log(draw_share(node)) * node->gap_ps + 0.5);
+}
+
+static uint16_t draw_units(const struct emu_generator *gen, struct node *node)
+{
+    double share;
+    size_t i = 0;
+
+    if (gen->options.sizes.n == 0)
+        return gen->options.units;
+    share = draw_share(node);
+    while (i + 1 < gen->options.sizes.n && share > gen->sizes[i].weight)
+        i++;
+    return gen->sizes[i].units;
 }
 
 static void fill_key(const struct emu_generator *gen, struct node *node, struct emu_packet *packet)
@@ -197,7 +236,7 @@ static bool next_of_pattern(struct emu_generator *gen, struct node *node, uint32
     packet->dst_nid = emu_destinations_pick(&gen->destinations, &node->random, nid, node->n_created);
     if (packet->dst_nid == EMU_NOBODY)
         return false;
-    packet->units = o->units;
+    packet->units = draw_units(gen, node);
     packet->created_ps = created_ps;
     packet->tag = 0;
     if (o->gap_ps > 0)
@@ -310,6 +349,7 @@ static void on_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const str
     node->figures.received++;
     node->figures.received_units += packet->units;
     node->figures.received_hops += packet->hops;
+    node->figures.received_latency_ps += now_ps - packet->created_ps;
     count_latency(gen, EMU_LATENCY_CREATED, nid, now_ps - packet->created_ps);
     count_latency(gen, EMU_LATENCY_NETWORK, nid, now_ps - packet->entered_ps);
     if (gen->states && --gen->states[packet->tag].packets_left == 0)
@@ -359,12 +399,37 @@ static int check_options(const struct emu_generator *gen, char *err, size_t err_
         return fail(err, err_len, "a window needs responses");
     if (!(o->gap_ps >= 0) || o->gap_ps > 1e18)
         return fail(err, err_len, "a gap of %g ps is none", o->gap_ps);
+    if (o->burst.packets != 0 && (!(o->burst.packets >= 1) || !(o->burst.on > 0) || !(o->burst.on <= 1)))
+        return fail(err, err_len, "bursts of %g packets for %g of the time are none", o->burst.packets, o->burst.on);
+    if (o->burst.packets != 0 && (o->gap_ps <= 0 || o->is_regular))
+        return fail(err, err_len, "bursts need a load, with random gaps");
     for (size_t i = 0; i < o->n_messages && o->pattern == EMU_PATTERN_MESSAGES; i++) {
         if (o->messages[i].src_nid >= gen->n_nodes || o->messages[i].dst_nid >= gen->n_nodes)
             return fail(err, err_len, "message %zu: no such node", i);
     }
     if (o->pattern == EMU_PATTERN_MESSAGES && o->n_messages >= UINT32_MAX)
         return fail(err, err_len, "%zu messages are too many", o->n_messages);
+    return 0;
+}
+
+/* Makes sums of the weights. */
+static int take_sizes(struct emu_generator *gen, char *err, size_t err_len)
+{
+    const struct emu_generator_options *o = &gen->options;
+    double sum = 0;
+    double all = 0;
+
+    if (o->sizes.n > EMU_SIZES_MAX)
+        return fail(err, err_len, "%zu sizes are too many", o->sizes.n);
+    for (size_t i = 0; i < o->sizes.n; i++) {
+        if (o->sizes.list[i].units == 0 || !(o->sizes.list[i].weight > 0))
+            return fail(err, err_len, "size %zu has no units or no weight", i);
+        all += o->sizes.list[i].weight;
+    }
+    for (size_t i = 0; i < o->sizes.n; i++) {
+        sum += o->sizes.list[i].weight;
+        gen->sizes[i] = (struct emu_size){ o->sizes.list[i].units, sum / all };
+    }
     return 0;
 }
 
@@ -412,10 +477,11 @@ static void start_node(struct emu_generator *gen, uint32_t nid)
 
     node->random.state = emu_random_mix(gen->options.seed) ^ emu_random_mix(nid + UINT64_C(0x7261666669636e31));
     node->is_sender = !gen->options.senders || gen->options.senders[nid];
+    node->gap_ps = gen->options.gap_ps / (gen->options.rates ? gen->options.rates[nid] : 1);
     if (gen->options.gap_ps <= 0)
         return;
     if (gen->options.is_regular)
-        node->next_ps = emu_random_below(&node->random, (uint64_t)gen->options.gap_ps + 1);
+        node->next_ps = emu_random_below(&node->random, (uint64_t)node->gap_ps + 1);
     else
         node->next_ps = draw_gap(gen, node);
 }
@@ -438,6 +504,8 @@ int emu_generator_create(const struct emu_machine *m, const struct emu_generator
         gen->options.units = gen->full_units;
     r = check_options(gen, text, sizeof(text));
     if (r == 0)
+        r = take_sizes(gen, text, sizeof(text));
+    if (r == 0)
         r = emu_destinations_init(&gen->destinations, m, options, text, sizeof(text));
     if (r < 0)
         goto out;
@@ -452,6 +520,8 @@ int emu_generator_create(const struct emu_machine *m, const struct emu_generator
     /* What was borrowed is not used again. */
     gen->options.messages = NULL;
     gen->options.senders = NULL;
+    gen->options.rates = NULL;
+    gen->options.sizes.list = NULL;
     gen->traffic = (struct emu_traffic){ .ctx = gen, .next = on_next, .delivered = on_delivered, .lost = on_lost };
 out:
     if (r < 0) {

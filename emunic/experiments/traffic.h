@@ -80,6 +80,25 @@ struct emu_message {
     uint64_t bytes; /* of payload; 0 is a packet without payload */
 };
 
+/* One of several sizes of packets. */
+struct emu_size {
+    uint16_t units;
+    double weight; /* of all weights together: how often */
+};
+
+#define EMU_SIZES_MAX 16
+
+struct emu_sizes {
+    const struct emu_size *list;
+    size_t n; /* 0: none */
+};
+
+/* Bursts of packets, and pauses, so that the mean rate stays. */
+struct emu_burst {
+    double packets; /* 0: no bursts; else mean length of one (geometric), 1 or more; needs a gap */
+    double on;      /* share of the time, above 0 to 1; gaps in a burst are so much shorter */
+};
+
 /* Zero means what each line says first. */
 struct emu_generator_options {
     enum emu_pattern pattern;
@@ -90,10 +109,13 @@ struct emu_generator_options {
     bool is_regular;           /* gaps all alike, with a random phase */
     uint64_t packets_per_node; /* 0: without end; not for the patterns that end by themselves */
     uint64_t stop_ps;          /* 0: never; nothing is created at or after this time */
+    struct emu_burst burst;
+    const double *rates; /* NULL: 1; else by nid what the gap is divided by, above 0. Read at creation. */
 
     /* What. */
     uint16_t units;          /* 0: a full packet of the machine (not for messages: those are cut by payload) */
     uint16_t response_units; /* 0: no responses; else each delivered packet is answered by one of this size */
+    struct emu_sizes sizes;  /* none: all of `units`; else up to EMU_SIZES_MAX. Copied. */
     uint32_t window;         /* 0: no limit; else packets of a node without response so far. Needs response_units. */
     uint8_t mode;            /* enum emu_route_mode; the hashed modes get a random order_key per packet */
     uint8_t traffic_class;   /* of the packets; responses are EMU_TRAFFIC_RESPONSE */
@@ -135,6 +157,9 @@ int emu_generator_status(const struct emu_generator *gen);
 /* Units of a full request packet, and of one with so many bytes of payload. */
 uint16_t emu_packet_units(const struct emu_machine *m, uint64_t payload_bytes);
 
+/* Mean of the sizes, by their weights. */
+double emu_mean_units(const struct emu_sizes *sizes);
+
 /* Mean gap so that under uniform traffic on minimal routes the busiest class of links is busy this share of the time:
  * the usual "fraction of capacity". response_units 0: no responses. Takes some 20 ms. */
 double emu_uniform_gap_ps(const struct emu_machine *m, uint16_t units, uint16_t response_units, double load);
@@ -171,8 +196,9 @@ struct emu_node_figures {
     uint64_t sent_units;
     uint64_t received; /* packets delivered here, responses left out */
     uint64_t received_units;
-    uint64_t received_hops; /* links between routers that the received ones crossed */
-    uint64_t lost;          /* of those sent */
+    uint64_t received_hops;       /* links between routers that the received ones crossed */
+    uint64_t received_latency_ps; /* their latencies together, created to delivered */
+    uint64_t lost;                /* of those sent */
 };
 
 /* Since the start or the last emu_generator_reset(). */

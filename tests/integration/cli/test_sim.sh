@@ -81,6 +81,10 @@ test_wrong_usage_gets_one_precise_line() {
     wrong 'emunic sim: --record: needs --output' traffic aries --record links
     wrong 'emunic sim: --window: needs --response' traffic aries --window 4
     wrong 'emunic sim: --time and --packets exclude each other' traffic aries --time 1 --packets 1
+    wrong "emunic sim: --sizes: '2:0' is not UNITS or UNITS:WEIGHT" traffic aries --sizes 2:0
+    wrong 'emunic sim: --sizes and --units exclude each other' traffic aries --sizes 2 --units 3
+    wrong "emunic sim: --burst: '8' is not PACKETS:SHARE" traffic aries --burst 8
+    wrong 'emunic sim: --burst: not with load max' traffic aries --burst 8:0.5 --load max
     wrong 'emunic sim: --find-saturation and --load exclude each other' traffic aries --find-saturation --load 1
     wrong 'emunic sim: --find-saturation: not with --time' traffic aries --find-saturation --time 1
     wrong 'emunic sim: --find-saturation: not with --time' traffic aries --find-saturation --pattern all-to-all
@@ -247,6 +251,25 @@ test_nodes_have_throughput_and_fairness() {
     json '"sent_gb_per_s" not in o["runs"][0]["nodes"]'
 }
 
+# Mean sizes and loads stay. In a burst a node makes packets faster than its NIC takes them, so they wait.
+test_sizes_are_mixed_and_sources_burst() {
+    local smooth
+    call sim traffic $small --time 20 --load 0.4 --sizes 2:3,14 --json
+    expect_status 0
+    json 'o["mean_units"] == 5 and abs(o["runs"][0]["delivered_units"] / o["runs"][0]["delivered"] - 5) < 0.1'
+    json '0.95 < o["runs"][0]["accepted_gb_per_s"] / o["runs"][0]["offered_gb_per_s"] < 1.05'
+    call sim traffic $small --time 20 --load 0.4 --json
+    smooth=$out
+    call sim traffic $small --time 20 --load 0.4 --burst 16:0.05 --json
+    expect_status 0
+    json "(lambda a, b: b > 1.1 * a)($(python3 -c 'import json, sys
+print(json.load(sys.stdin)["runs"][0]["latency"]["mean_ns"])' <<<"$smooth"), o['runs'][0]['latency']['mean_ns'])"
+    json '0.9 < o["runs"][0]["accepted_gb_per_s"] / o["runs"][0]["offered_gb_per_s"] < 1.1'
+    call sim traffic $small --sizes 2,99
+    expect_status 1
+    expect_error_line 'sim: --sizes: a packet of this machine has at most '
+}
+
 test_every_pattern_runs() {
     local pattern
     for pattern in uniform hot shift transpose tornado neighbour complement all-to-all; do
@@ -375,7 +398,7 @@ run_tests each_word_has_help_with_an_example wrong_usage_gets_one_precise_line \
     explain_shows_sources_marks_and_overrides explain_knows_every_machine_and_each_value_has_a_word \
     explain_refuses_what_the_loader_refuses the_same_seed_gives_the_same_trace_on_any_threads \
     traffic_prints_throughput_latency_and_speed seeds_give_means_with_intervals saturation_is_found nics_have_their_rates_unless_ideal \
-    nodes_have_throughput_and_fairness every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
+    nodes_have_throughput_and_fairness sizes_are_mixed_and_sources_burst every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
     audit_finds_nothing_in_a_whole_machine audit_tells_of_a_bubble_ring_and_of_each_walk \
     audit_tells_what_broken_links_do \
     output_is_recorded_and_drawn an_interrupt_leaves_nothing

@@ -384,6 +384,73 @@ static void test_gaps_have_the_mean_that_was_asked_for(void **state)
     emu_machine_destroy(m);
 }
 
+/* Sizes come as often as their weights say: 3 of 4 are short. */
+static void test_sizes_come_by_their_weights(void **state)
+{
+    static const struct emu_size list[] = { { 2, 3 }, { 14, 1 } };
+    const struct emu_sizes sizes = { list, 2 };
+    struct emu_machine *m = load("aries:groups=1,chassis=1,blades=4");
+    struct emu_generator *gen = make(m, (struct emu_generator_options){ .sizes = sizes });
+    uint32_t n_short = 0;
+
+    (void)state;
+    for (int i = 0; i < 10000; i++) {
+        struct emu_packet p;
+
+        assert_true(ask(gen, 5, EMU_TRAFFIC_REQUEST, 0, &p));
+        assert_true(p.units == 2 || p.units == 14);
+        n_short += p.units == 2;
+    }
+    assert_in_range(n_short, 7280, 7720); /* 7500 expected, five times its deviation */
+    assert_float_equal(emu_mean_units(&sizes), 5, 1e-12);
+    emu_generator_destroy(gen);
+    emu_machine_destroy(m);
+}
+
+/* Bursts of ten packets for a tenth of the time: the mean gap stays, and nine of ten gaps are short. */
+static void test_bursts_keep_the_mean_gap(void **state)
+{
+    struct emu_machine *m = load("aries:groups=1,chassis=1,blades=4");
+    struct emu_generator *gen =
+        make(m, (struct emu_generator_options){ .gap_ps = 1000000, .burst = { .packets = 10, .on = 0.1 } });
+    uint64_t last = 0;
+    uint32_t n_short = 0;
+
+    (void)state;
+    for (int i = 0; i < 50000; i++) {
+        struct emu_packet p;
+
+        assert_true(ask(gen, 5, EMU_TRAFFIC_REQUEST, 0, &p));
+        n_short += p.created_ps - last < 700000; /* e^-7 of those in a burst are longer */
+        last = p.created_ps;
+    }
+    assert_in_range((uint64_t)((double)last / 50000), 930000, 1070000);
+    assert_in_range(n_short, 45000, 46200); /* 0.9, and 0.08 of the pauses, which last 9 us, are short, too */
+    emu_generator_destroy(gen);
+    emu_machine_destroy(m);
+}
+
+static void test_nodes_have_rates_of_their_own(void **state)
+{
+    struct emu_machine *m = load("aries:groups=1,chassis=1,blades=4");
+    double rates[16];
+    struct emu_generator *gen;
+
+    (void)state;
+    for (uint32_t nid = 0; nid < 16; nid++)
+        rates[nid] = nid == 5 ? 4 : 1;
+    gen = make(m, (struct emu_generator_options){ .gap_ps = 1000000, .is_regular = true, .rates = rates });
+    for (uint32_t nid = 5; nid < 7; nid++) {
+        struct emu_packet first, second;
+
+        assert_true(ask(gen, nid, EMU_TRAFFIC_REQUEST, 0, &first));
+        assert_true(ask(gen, nid, EMU_TRAFFIC_REQUEST, 0, &second));
+        assert_int_equal(second.created_ps - first.created_ps, nid == 5 ? 250000 : 1000000);
+    }
+    emu_generator_destroy(gen);
+    emu_machine_destroy(m);
+}
+
 static void test_sources_end_by_count_and_time(void **state)
 {
     struct emu_machine *m = load("aries:groups=1,chassis=1,blades=4");
@@ -647,6 +714,9 @@ int main(void)
         cmocka_unit_test(test_bad_options_are_refused),
         cmocka_unit_test(test_the_same_seed_gives_the_same_packets),
         cmocka_unit_test(test_gaps_have_the_mean_that_was_asked_for),
+        cmocka_unit_test(test_sizes_come_by_their_weights),
+        cmocka_unit_test(test_bursts_keep_the_mean_gap),
+        cmocka_unit_test(test_nodes_have_rates_of_their_own),
         cmocka_unit_test(test_sources_end_by_count_and_time),
         cmocka_unit_test(test_packets_are_answered_in_order),
         cmocka_unit_test(test_a_full_window_waits_for_a_response),
