@@ -35,6 +35,7 @@ int emu_cli_take_nodes(const struct emu_cli_traffic *t, const struct emu_generat
     double scale = run->measured_ps > 0 ? unit_bytes(t) * 1e3 / (double)run->measured_ps : 0;
     double *senders = calloc(n, sizeof(*senders));
     uint64_t received_units = 0;
+    double rates = 0; /* of all senders, in those of a node with load 1 */
     struct emu_sample sample;
 
     if (t->has_per_node) {
@@ -50,8 +51,10 @@ int emu_cli_take_nodes(const struct emu_cli_traffic *t, const struct emu_generat
 
         emu_generator_node(gen, nid, &figures);
         received_units += figures.received_units;
-        if (emu_generator_is_active(gen, nid))
+        if (emu_generator_is_active(gen, nid)) {
+            rates += t->jobs.n > 0 ? t->jobs.rates[nid] : 1;
             senders[nodes->n_senders++] = (double)figures.sent_units * scale;
+        }
         if (t->has_per_node) {
             nodes->sent_gb_s[nid] = (double)figures.sent_units * scale;
             nodes->received_gb_s[nid] = (double)figures.received_units * scale;
@@ -62,10 +65,12 @@ int emu_cli_take_nodes(const struct emu_cli_traffic *t, const struct emu_generat
     nodes->min_gb_s = sample.min;
     nodes->max_gb_s = sample.max;
     if (run->gap_ps > 0 && run->measured_ps > 0 && nodes->n_senders > 0)
-        nodes->follows =
-            (double)received_units * run->gap_ps / ((double)run->measured_ps * t->mean_units * nodes->n_senders);
+        nodes->follows = (double)received_units * run->gap_ps / ((double)run->measured_ps * t->mean_units * rates);
     free(senders);
-    return 0;
+    if (t->jobs.n == 0)
+        return 0;
+    return emu_cli_jobs_measure(&t->jobs, gen, scale,
+                                run->gap_ps > 0 ? t->mean_units * unit_bytes(t) * 1e3 / run->gap_ps : 0, run->jobs);
 }
 
 static json_t *array_json(const double *values, uint32_t n)
@@ -290,8 +295,53 @@ json_t *emu_cli_saturation_json(const struct emu_cli_traffic *t)
     return rows;
 }
 
+/* ---- jobs ---- */
+
+static int print_jobs(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n)
+{
+    static const struct emu_cli_column columns[] = {
+        { "MODE", false },         { "LOAD", true },    { "SEED", true },     { "JOB", true },
+        { "PATTERN", false },      { "NODES", true },   { "PLACE", false },   { "OFFERED_GB/S", true },
+        { "ACCEPTED_GB/S", true }, { "MEAN_NS", true }, { "MIN_GB/S", true }, { "MAX_GB/S", true },
+        { "JAIN", true },
+    };
+    struct emu_cli_table table;
+    char load[32];
+    int r;
+
+    printf("\n# jobs, per node of each\n");
+    emu_cli_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+    for (size_t i = 0; i < n * t->jobs.n; i++) {
+        const struct emu_cli_traffic_run *run = &runs[i / t->jobs.n];
+        const struct emu_cli_job *job = &t->jobs.jobs[i % t->jobs.n];
+        const struct emu_cli_job_figures *f = &run->jobs[i % t->jobs.n];
+
+        emu_cli_load_text(run->load, load);
+        emu_cli_table_text(&table, emu_cli_mode_name(run->mode));
+        emu_cli_table_text(&table, load);
+        emu_cli_table_number(&table, run->seed);
+        emu_cli_table_number(&table, i % t->jobs.n + 1);
+        emu_cli_table_text(&table, emu_pattern_name(job->pattern));
+        emu_cli_table_number(&table, job->n_nodes);
+        emu_cli_table_text(&table, emu_cli_job_place_name(job->place));
+        add(&table, "%.3f", f->offered_gb_s);
+        add(&table, "%.3f", f->accepted_gb_s);
+        add(&table, "%.0f", f->mean_ns);
+        add(&table, "%.3f", f->min_gb_s);
+        add(&table, "%.3f", f->max_gb_s);
+        add(&table, "%.4f", f->jain);
+    }
+    r = emu_cli_table_print(&table, 0, stdout);
+    emu_cli_table_fini(&table);
+    return r;
+}
+
 int emu_cli_print_means(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n)
 {
+    int r = t->jobs.n > 0 ? print_jobs(t, runs, n) : 0;
+
+    if (r < 0)
+        return r;
     if (t->finds_saturation)
         return print_saturation(t);
     return t->n_seeds > 1 ? print_seeds(t, runs, n) : 0;

@@ -65,6 +65,13 @@ static double offered_gb_s(const struct emu_cli_traffic *t, const struct emu_cli
     return run->gap_ps > 0 ? t->mean_units * unit_bytes(t) * 1e3 / run->gap_ps : 0;
 }
 
+static const char *pattern_text(const struct emu_cli_traffic *t)
+{
+    if (t->trace_path)
+        return t->trace_path;
+    return t->jobs.n > 0 ? "jobs" : emu_pattern_name(t->options.pattern);
+}
+
 static double ratio(uint64_t part, uint64_t whole)
 {
     return whole == 0 ? 0 : (double)part / (double)whole;
@@ -174,8 +181,8 @@ int emu_cli_sim_print(const struct emu_cli_traffic *t, const struct emu_cli_traf
     int r;
 
     printf("# %s: %u nodes, %u routers, %s, %g units per packet, seed %" PRIu64 "\n", t->spec,
-           emu_machine_n_nodes(t->machine), emu_machine_n_routers(t->machine),
-           t->trace_path ? t->trace_path : emu_pattern_name(t->options.pattern), t->mean_units, t->options.seed);
+           emu_machine_n_nodes(t->machine), emu_machine_n_routers(t->machine), pattern_text(t), t->mean_units,
+           t->options.seed);
     emu_cli_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
     for (size_t i = 0; i < n; i++)
         add_row(&table, t, &runs[i]);
@@ -236,6 +243,8 @@ static json_t *run_json(const struct emu_cli_traffic *t, const struct emu_cli_tr
         json_object_set_new(object, "round_trip", latency_json(&run->round_trip));
     json_object_set_new(object, "seed", json_integer((json_int_t)run->seed));
     json_object_set_new(object, "nodes", emu_cli_nodes_json(t, run));
+    if (t->jobs.n > 0)
+        json_object_set_new(object, "jobs", emu_cli_jobs_json(&t->jobs, run->jobs));
     json_object_set_new(object, "speed", speed_json(t, run));
     return object;
 }
@@ -254,8 +263,7 @@ json_t *emu_cli_sim_json(const struct emu_cli_traffic *t, const struct emu_cli_t
     object =
         json_pack("{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:o}", "schema", 1, "machine", t->spec,
                   "topology", emu_machine_topology(t->machine), "nodes", (json_int_t)emu_machine_n_nodes(t->machine),
-                  "routers", (json_int_t)emu_machine_n_routers(t->machine), "pattern",
-                  t->trace_path ? t->trace_path : emu_pattern_name(t->options.pattern), "units",
+                  "routers", (json_int_t)emu_machine_n_routers(t->machine), "pattern", pattern_text(t), "units",
                   (json_int_t)t->options.units, "response_units", (json_int_t)t->options.response_units, "seed",
                   (json_int_t)t->options.seed, "threads", (json_int_t)t->n_threads, "runs", rows);
     if (object && t->options.sizes.n > 0)

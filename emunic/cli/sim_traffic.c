@@ -346,6 +346,11 @@ static int prepare(struct request *q)
         return status;
     if (q->faults_path && emu_cli_read_faults(q->faults_path, q->machine, &q->faults, err, sizeof(err)) < 0)
         return emu_cli_fail("sim", "%s", err);
+    if (t->jobs.n > 0) {
+        status = emu_cli_jobs_place(&t->jobs, q->machine, &t->options);
+        if (status != EMU_EXIT_DONE)
+            return status;
+    }
     if (t->trace_path) {
         if (emu_trace_read(t->trace_path, q->machine, &q->messages, &t->options.n_messages, err, sizeof(err)) < 0)
             return emu_cli_fail("sim", "%s", err);
@@ -546,6 +551,16 @@ static int take_burst(void *target, const char *name, const char *text)
     return EMU_EXIT_DONE;
 }
 
+static int take_job(void *target, const char *name, const char *text)
+{
+    struct request *q = target;
+    const char *why;
+
+    if (!emu_cli_jobs_add(&q->traffic.jobs, text, &why))
+        return emu_cli_usage("sim", "%s: '%s' %s", name, text, why);
+    return EMU_EXIT_DONE;
+}
+
 static int take_hot(void *target, const char *name, const char *text)
 {
     struct request *q = target;
@@ -568,6 +583,9 @@ static const struct emu_option options[] = {
     { "pattern", 'p', "P",
       "uniform, hot, shift, transpose, tornado, neighbour, complement or all-to-all (default: uniform)",
       EMU_OPTION_CALL(take_pattern) },
+    { "job", 0, "P:N[:PLACE[:L]]",
+      "pattern P among N nodes, packed, random or group (by whole groups), at L times the load; once for each job",
+      EMU_OPTION_CALL(take_job) },
     { "trace", 'x', "FILE", "the messages of this file instead", EMU_OPTION_TEXT(struct request, traffic.trace_path) },
     { "load", 'l', "L[,L...]", "0.0001 to 4, or max: as fast as the network takes packets (default: 0.5)",
       EMU_OPTION_CALL(take_loads) },
@@ -667,6 +685,8 @@ static int parse(struct request *q, int argc, char **argv)
         if (q->loads[i] <= 0)
             return emu_cli_usage("sim", "--burst: not with load max");
     }
+    if (q->traffic.jobs.n > 0 && (q->traffic.trace_path || q->traffic.options.pattern != EMU_PATTERN_UNIFORM))
+        return emu_cli_usage("sim", "--job: has a pattern of its own; not with --pattern or --trace");
     q->traffic.spec = argv[first];
     if (q->traffic.finds_saturation)
         return check_search(q);
@@ -705,6 +725,7 @@ int emu_cli_sim_traffic(int argc, char **argv)
     }
     free(q.runs);
     free(q.traffic.saturations);
+    emu_cli_jobs_fini(&q.traffic.jobs);
     free(q.messages);
     emu_fault_map_destroy(q.faults);
     emu_machine_destroy(q.machine);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "emunic/cli/sim_jobs.h"
 #include "emunic/experiments/statistics.h"
 #include "emunic/experiments/traffic.h"
 
@@ -49,6 +50,7 @@ struct emu_cli_traffic_run {
     uint64_t trace_hash;    /* of all deliveries, warm-up included */
     uint64_t memory_bytes;
     struct emu_cli_nodes nodes;
+    struct emu_cli_job_figures jobs[EMU_CLI_JOBS_MAX];
     double seconds;     /* of the host, for the measured time */
     double cpu_seconds; /* of all threads together: what counts on a busy host */
 };
@@ -67,6 +69,7 @@ struct emu_cli_traffic {
     bool has_per_node;                      /* the object has throughput node by node */
     struct emu_cli_saturation *saturations; /* owned; finds_saturation: one for each mode and seed done */
     size_t n_saturations;
+    struct emu_cli_jobs jobs; /* none: one pattern for all nodes */
 };
 
 /* What a search gave. */
@@ -102,7 +105,7 @@ double emu_cli_accepted_gb_s(const struct emu_cli_traffic *t, const struct emu_c
 int emu_cli_take_nodes(const struct emu_cli_traffic *t, const struct emu_generator *gen,
                        struct emu_cli_traffic_run *run);
 
-/* Tables of means over seeds and of saturation, if either was asked for. 0 or negative errno. */
+/* Tables of jobs, of means over seeds and of saturation, if they were asked for. 0 or negative errno. */
 int emu_cli_print_means(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n);
 
 /* The same as members of the object; and a run's "nodes". NULL: out of memory. */

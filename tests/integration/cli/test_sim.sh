@@ -81,6 +81,11 @@ test_wrong_usage_gets_one_precise_line() {
     wrong 'emunic sim: --record: needs --output' traffic aries --record links
     wrong 'emunic sim: --window: needs --response' traffic aries --window 4
     wrong 'emunic sim: --time and --packets exclude each other' traffic aries --time 1 --packets 1
+    wrong "emunic sim: --job: 'uniform' is not PATTERN:NODES" traffic aries --job uniform
+    wrong "emunic sim: --job: 'uniform:4:packed:0' is not PATTERN:NODES" traffic aries --job uniform:4:packed:0
+    wrong "emunic sim: --job: 'all-to-all:4' has a pattern" traffic aries --job all-to-all:4
+    wrong "emunic sim: --job: 'uniform:4:near' has a place" traffic aries --job uniform:4:near
+    wrong 'emunic sim: --job: has a pattern of its own' traffic aries --job uniform:4 --pattern hot
     wrong "emunic sim: --sizes: '2:0' is not UNITS or UNITS:WEIGHT" traffic aries --sizes 2:0
     wrong 'emunic sim: --sizes and --units exclude each other' traffic aries --sizes 2 --units 3
     wrong "emunic sim: --burst: '8' is not PACKETS:SHARE" traffic aries --burst 8
@@ -270,6 +275,28 @@ print(json.load(sys.stdin)["runs"][0]["latency"]["mean_ns"])' <<<"$smooth"), o['
     expect_error_line 'sim: --sizes: a packet of this machine has at most '
 }
 
+# Two jobs of two groups each, which four cables join. The second one has 16 nodes in each group and sends to the other:
+# a quarter of a cable's 12.5 GB/s for each. Random nodes of all groups get what they offer.
+test_jobs_share_a_machine_by_their_places() {
+    local words=(sim traffic dragonfly-plus --load 0.9 --mode minimal --json)
+    call "${words[@]}" --job uniform:32:group:0.2 --job shift:32:group:0.5
+    expect_status 0
+    json 'o["pattern"] == "jobs" and [j["nids"] for j in o["runs"][0]["jobs"]] == [[*range(32)], [*range(32, 64)]]'
+    json 'abs(o["runs"][0]["jobs"][1]["accepted_gb_per_s"] - 3.125) < 0.02'
+    json 'abs(o["runs"][0]["jobs"][0]["accepted_gb_per_s"] / o["runs"][0]["jobs"][0]["offered_gb_per_s"] - 1) < 0.05'
+    call "${words[@]}" --job uniform:32:random:0.2 --job shift:32:random:0.5
+    expect_status 0
+    json 'len({n for j in o["runs"][0]["jobs"] for n in j["nids"]}) == 64 and o["runs"][0]["nodes"]["senders"] == 64'
+    json 'all(abs(j["accepted_gb_per_s"] / j["offered_gb_per_s"] - 1) < 0.05 for j in o["runs"][0]["jobs"])'
+    call sim traffic dragonfly-plus --time 5 --load 0.2 --job hot:8 --job neighbour:5:packed:2
+    expect_status 0
+    expect_out '^adaptive-0 +0\.2 +1 +1 +hot +8 +packed'
+    expect_out '^adaptive-0 +0\.2 +1 +2 +neighbour +5 +packed +5\.0'
+    call sim traffic dragonfly-plus --job uniform:79 --job uniform:2:group
+    expect_status 1
+    expect_error_line 'sim: --job: number 2 gets 0 of its 2 nodes'
+}
+
 test_every_pattern_runs() {
     local pattern
     for pattern in uniform hot shift transpose tornado neighbour complement all-to-all; do
@@ -398,7 +425,7 @@ run_tests each_word_has_help_with_an_example wrong_usage_gets_one_precise_line \
     explain_shows_sources_marks_and_overrides explain_knows_every_machine_and_each_value_has_a_word \
     explain_refuses_what_the_loader_refuses the_same_seed_gives_the_same_trace_on_any_threads \
     traffic_prints_throughput_latency_and_speed seeds_give_means_with_intervals saturation_is_found nics_have_their_rates_unless_ideal \
-    nodes_have_throughput_and_fairness sizes_are_mixed_and_sources_burst every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
+    nodes_have_throughput_and_fairness sizes_are_mixed_and_sources_burst jobs_share_a_machine_by_their_places every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
     audit_finds_nothing_in_a_whole_machine audit_tells_of_a_bubble_ring_and_of_each_walk \
     audit_tells_what_broken_links_do \
     output_is_recorded_and_drawn an_interrupt_leaves_nothing
