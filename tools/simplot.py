@@ -4,7 +4,7 @@
 
     simplot.py FOLDER
 
-    result.json             latency and throughput over load, a curve per routing mode
+    result.json             latency and throughput over load, a curve per routing mode; saturation, a bar per mode
     latency-*.tsv           distribution of latencies
     links-*.tsv             heat map of the links: a torus plane by plane, a Dragonfly by groups, others as a matrix
     vcs-*.tsv               packets and occupancy of virtual channels, by class of links
@@ -97,6 +97,27 @@ def draw_load_curves(pyplot, path):
     figure.suptitle(f"{result['machine']}, {result['nodes']} nodes: {result['pattern']}, "
                     f"packets of {result['units']} units, seed {result['seed']}")
     save(pyplot, figure, path.with_name("load"))
+
+
+def draw_saturation(pyplot, path):
+    result = json.loads(path.read_text())
+    rows = result.get("saturation")
+    if not rows:
+        return
+    modes = [row["mode"] for row in rows]
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(4 + 1.2 * len(rows), 4), layout="constrained")
+    for axes, key in ((left, "load"), (right, "accepted_gb_per_s")):
+        means = [row[key]["mean"] for row in rows]
+        bars = axes.bar(modes, means, yerr=[row[key]["half_95"] for row in rows], capsize=4, color="tab:blue")
+        axes.bar_label(bars, [f"{mean:.3g}" for mean in means], label_type="center", color="white")
+        axes.tick_params(axis="x", rotation=30)
+        axes.grid(alpha=0.3, axis="y")
+    left.set_ylabel("saturation (load)")
+    right.set_ylabel("accepted there, GB/s per node")
+    seeds = rows[0]["load"]["n"]
+    figure.suptitle(f"{result['machine']}: {result['pattern']}" +
+                    (f", {seeds} seeds, 95 % confidence" if seeds > 1 else ""))
+    save(pyplot, figure, path.with_name("saturation"))
 
 
 def draw_latency(pyplot, path):
@@ -446,6 +467,7 @@ def draw_links(pyplot, path):
 def draw(pyplot, path):
     if path.name == "result.json":
         draw_load_curves(pyplot, path)
+        draw_saturation(pyplot, path)
     elif path.name.startswith("latency-"):
         draw_latency(pyplot, path)
     elif path.name.startswith("links-"):

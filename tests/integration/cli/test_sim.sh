@@ -241,7 +241,8 @@ test_saturation_is_found() {
     found=$(figures)
     call sim traffic x1:dimensions=1,nodes_per_vertex=2 --find-saturation --seed 2 --json
     [ "$found" = "$(figures)" ] || bad 'the same seed finds something else'
-    call sim traffic x1:dimensions=1,nodes_per_vertex=2 --find-saturation
+    call sim traffic x1:dimensions=1,nodes_per_vertex=2 --find-saturation --output "$dir/out.s"
+    ! /usr/bin/python3 -c 'import matplotlib' 2>/dev/null || [ -s "$dir/out.s/saturation.svg" ] || bad 'no bars are drawn'
     expect_out '^MODE +SATURATION +\+- +ACCEPTED_GB/S'
 }
 
