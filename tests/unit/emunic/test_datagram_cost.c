@@ -11,53 +11,31 @@
 
 #include <cmocka.h>
 
+#include "tests/common/cost.h"
 #include "tests/common/datagram_world.h"
-#include "tests/common/trace.h"
 
-#define MANY      20000u
-#define EXCHANGES 2u /* the first one meets a cold allocator */
+#define MANY 20000u
 
 static unsigned long alone; /* cost with nothing pending; 0: not known */
 
-static void be_led(enum datagram_crowd crowd, uint32_t n_pending)
-{
-    struct datagram_world *world = datagram_world_create(crowd, n_pending);
+static struct datagram_world *world;
 
-    for (unsigned i = 0; i < EXCHANGES; i++) {
-        trace_here();
-        if (!datagram_world_exchange(world))
-            _exit(1);
-    }
-    trace_here();
-    _exit(0);
+static void prepare(unsigned crowd, uint32_t n_pending)
+{
+    world = datagram_world_create((enum datagram_crowd)crowd, n_pending);
 }
 
-/* Instructions of the cheapest exchange. */
-static unsigned long cost(enum datagram_crowd crowd, uint32_t n_pending)
+static bool exchange(void)
 {
-    unsigned long least = 0;
-    pid_t pid = fork();
-
-    if (pid == 0)
-        be_led(crowd, n_pending);
-    assert_true(pid > 0 && trace_begin(pid));
-    for (unsigned i = 0; i < EXCHANGES; i++) {
-        unsigned long n = 0;
-
-        while (trace_step(pid))
-            n++;
-        least = i == 0 || n < least ? n : least;
-    }
-    assert_true(trace_kill(pid));
-    return least;
+    return datagram_world_exchange(world);
 }
 
 static void check_flat(enum datagram_crowd crowd, const char *whose)
 {
-    unsigned long many = cost(crowd, MANY);
+    unsigned long many = cost_of(prepare, crowd, MANY, exchange);
 
     if (alone == 0)
-        alone = cost(CROWD_NONE, 0);
+        alone = cost_of(prepare, CROWD_NONE, 0, exchange);
     print_message("# %s: %lu instructions alone, %lu beside %u\n", whose, alone, many, MANY);
     assert_true(many < alone + alone / 2);
 }
