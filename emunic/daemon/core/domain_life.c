@@ -259,6 +259,8 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
     if (r == 0)
         r = make_table(server, spec, domain, nids);
     free(nids);
+    if (r == 0 && emu_domain_first_here(domain) != EMU_NID_NONE)
+        emu_lookups_add_here(domain);
     if (r == 0)
         r = emu_parts_domain_begin(server, domain);
     if (r < 0) {

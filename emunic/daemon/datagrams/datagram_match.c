@@ -114,7 +114,11 @@ static bool is_faced(const struct emu_port_end *port, const struct emu_far_datag
     return false;
 }
 
-/* The offer that has waited for the port longest, and longer than since `before_ns`. */
+/*
+ * The offer that has waited for the port longest, and longer than since `before_ns`. Those that are passed over are
+ * faced by one of ours and pair with it within a message to their host and back, unless a fault delays that one or the
+ * network has no way: without these they are as many as are under way, and are no longer there for a later wildcard.
+ */
 static struct emu_far_datagram *find_offer(struct emu_port_end *port, uint64_t before_ns)
 {
     struct emu_far_datagram *offered = emu_offer_to(port);

@@ -47,6 +47,8 @@ struct emu_portals_end {
     struct emu_ptl_ni *ni; /* mapped */
     int fd;
     uint32_t pid;
+    struct emu_port_end *port; /* borrowed: whose it is */
+    struct emu_index_entry by_address;
     struct known known[KNOWN];
 };
 
@@ -58,15 +60,21 @@ static struct emu_portals_end *end_of(const struct emu_port_end *port)
 
 /* ---- interfaces ---- */
 
+static struct emu_key address_of(const struct emu_domain *domain, uint32_t nid, uint32_t pid)
+{
+    return (struct emu_key){ { domain->id, nid, pid } };
+}
+
+/* The interface of the port's domain there; NULL: none. */
+static struct emu_portals_end *end_at(const struct emu_port_end *port, uint32_t nid, uint32_t pid)
+{
+    return EMU_INDEXED(emu_index_oldest(&emu_portals_of(port->server)->ends, address_of(port->domain, nid, pid)),
+                       struct emu_portals_end, by_address);
+}
+
 static bool is_taken(const struct emu_port_end *port, uint32_t pid)
 {
-    const struct emu_port_end *other;
-
-    LIST_FOREACH(other, &port->server->ports, link) {
-        if (other->domain == port->domain && end_of(other) && other->nid == port->nid && end_of(other)->pid == pid)
-            return true;
-    }
-    return false;
+    return end_at(port, port->nid, pid);
 }
 
 static int choose_pid(const struct emu_port_end *port, const struct emu_msg_portals *asked, uint32_t *pid_out)
@@ -82,7 +90,7 @@ static int choose_pid(const struct emu_port_end *port, const struct emu_msg_port
     pid = port->member->rank; /* libpmi's map counts on that */
     if (pid > EMU_PTL_PID_LAST || is_taken(port, pid))
         pid = port->domain->n_ranks > FIRST_FREE ? port->domain->n_ranks : FIRST_FREE;
-    while (pid <= EMU_PTL_PID_LAST && is_taken(port, pid))
+    while (pid <= EMU_PTL_PID_LAST && is_taken(port, pid)) /* at most EMU_PORTS_MAX times */
         pid++;
     *pid_out = pid;
     return pid <= EMU_PTL_PID_LAST ? 0 : -EADDRNOTAVAIL;
@@ -136,6 +144,8 @@ int emu_portals_end_open(struct emu_port_end *port, struct emu_msg_portals *aske
         free(end);
         return r;
     }
+    end->port = port;
+    emu_index_add(&emu_portals_of(port->server)->ends, address_of(port->domain, port->nid, pid), &end->by_address);
     port->slots[EMU_PORT_PORTALS] = end;
     port->instance_id = pid;
     entry->instance_id = pid;
@@ -188,6 +198,7 @@ void emu_portals_end_close(struct emu_port_end *port)
 {
     munmap(end_of(port)->ni, sizeof(*end_of(port)->ni));
     close(end_of(port)->fd);
+    emu_index_remove(&emu_portals_of(port->server)->ends, &end_of(port)->by_address);
     free(end_of(port));
     port->slots[EMU_PORT_PORTALS] = NULL;
 }
@@ -297,6 +308,8 @@ struct emu_port_end *emu_portals_end_find(struct emu_port_end *port, uint32_t ad
 {
     struct known *known = &end_of(port)->known[(address * 31 + pid) % KNOWN];
     uint32_t nid = emu_domain_nid_at(port->domain, address);
+    const struct emu_portals_end *end;
+    uint32_t i;
 
     if (nid == EMU_NID_NONE)
         return NULL;
@@ -304,13 +317,12 @@ struct emu_port_end *emu_portals_end_find(struct emu_port_end *port, uint32_t ad
         emu_portals_generation(port->domain, known->port) == known->generation &&
         emu_portals_end_is_that(port->domain->ports[known->port], nid, pid))
         return port->domain->ports[known->port];
-    for (uint32_t i = 0; i < EMU_PORTS_MAX; i++) {
-        if (emu_portals_end_is_that(port->domain->ports[i], nid, pid)) {
-            *known = (struct known){ nid, pid, i, emu_portals_generation(port->domain, i) };
-            return port->domain->ports[i];
-        }
-    }
-    return NULL;
+    end = end_at(port, nid, pid);
+    if (!end || port->domain->ports[end->port->index] != end->port) /* none, or one that ends */
+        return NULL;
+    i = end->port->index;
+    *known = (struct known){ nid, pid, i, emu_portals_generation(port->domain, i) };
+    return end->port;
 }
 
 struct emu_port_end *emu_portals_end_target(const struct emu_port_end *port, const struct emu_cmd *cmd)

@@ -14,6 +14,7 @@
 #include "emunic/abi/host_portals.h"
 #include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/index.h"
 #include "emunic/daemon/world/numbers.h"
 #include "emunic/engine/portals_engine.h"
 
@@ -21,8 +22,9 @@ struct emu_domain;
 struct emu_portals_repair;
 struct emu_port_end;
 
-/* What waits for locks. */
+/* Interfaces, and what waits for locks. */
 struct emu_portals {
+    struct emu_index ends;                   /* by domain, node, process id */
     LIST_HEAD(, emu_portals_repair) repairs; /* owned */
     uint32_t n_waits;                        /* repairs and commands that wait for the lock of an interface */
 };

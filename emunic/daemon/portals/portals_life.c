@@ -78,6 +78,8 @@ static int create(struct emu_server *server, const struct emu_server_options *op
 static void destroy(struct emu_server *server)
 {
     emu_portals_hosts_destroy(server);
+    if (emu_portals_of(server))
+        emu_index_fini(&emu_portals_of(server)->ends);
     free(emu_portals_of(server));
     server->slots[EMU_SERVER_PORTALS] = NULL;
 }

@@ -13,6 +13,7 @@
 #include "emunic/daemon/jobs/translation.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/lookups.h"
 
 #define MIB          (1ull << 20)
 #define DEVICE_BYTES (1ull << 47)
@@ -71,20 +72,26 @@ static int describe(const struct emu_server *server, const struct emu_limits *li
     }
 }
 
+static bool is_on_node(const struct emu_domain *domain, uint32_t ptag, uint32_t nid)
+{
+    return !domain->is_ending && domain->ptag == ptag && emu_domain_node_of(domain, nid) != EMU_NID_NONE;
+}
+
+/* A tag may belong to several jobs: the one that the caller is in, else the first on the node. */
 static struct emu_domain *domain_of_tag(struct emu_connection *c, uint32_t ptag, uint32_t nid)
 {
-    struct emu_domain *found = NULL;
+    const struct emu_member *member;
     struct emu_domain *domain;
 
-    /* A tag may belong to several jobs: the one that the caller is in, else the first on the node. */
-    LIST_FOREACH(domain, &c->server->domains, link) {
-        if (domain->is_ending || domain->ptag != ptag || emu_domain_node_of(domain, nid) == EMU_NID_NONE)
-            continue;
-        if (emu_member_find(domain, c->peer.pid))
-            return domain;
-        found = domain;
+    for (member = emu_member_of(c->server, c->peer.pid); member; member = emu_member_of_older(member)) {
+        if (is_on_node(member->domain, ptag, nid))
+            return member->domain;
     }
-    return found;
+    /* Those that are passed over have this tag on other nodes, or end. */
+    domain = emu_domain_of_tag(c->server, ptag);
+    while (domain && !is_on_node(domain, ptag, nid))
+        domain = emu_domain_of_tag_newer(domain);
+    return domain;
 }
 
 static int answer(struct emu_request *request)

@@ -80,16 +80,6 @@ static const struct emu_member *ranked_member(struct emu_server *server, pid_t p
     return found;
 }
 
-/* The newest domain with a node here that `uid` owns; root may use any. */
-static const struct emu_domain *domain_here(struct emu_server *server, uid_t uid)
-{
-    const struct emu_domain *domain = uid == 0 ? LIST_FIRST(&server->domains) : emu_domain_of_owner(server, uid);
-
-    while (domain && (!domain->table || emu_domain_first_here(domain) == EMU_NID_NONE))
-        domain = uid == 0 ? LIST_NEXT(domain, link) : emu_domain_of_owner_older(domain);
-    return domain;
-}
-
 uint32_t emu_place_of(struct emu_server *server, const struct ucred *peer, uint32_t nid_wanted)
 {
     const struct emu_member *member = ranked_member(server, peer->pid);
@@ -99,6 +89,6 @@ uint32_t emu_place_of(struct emu_server *server, const struct ucred *peer, uint3
         return emu_table_nodes(member->domain->table)[member->node_index].nid;
     if (nid_wanted < server->n_nids)
         return nid_wanted;
-    domain = domain_here(server, peer->uid);
+    domain = emu_domain_here(server, peer->uid);
     return domain ? emu_table_nodes(domain->table)[emu_domain_first_here(domain)].nid : 0;
 }

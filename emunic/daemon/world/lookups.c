@@ -2,7 +2,8 @@
 /*
  * Domains, members and ports by their names.
  *
- *   domain   cookie (several may have one while they end), common number, owner
+ *   domain   cookie (several may have one while they end), common number, owner, tag; once it has a node here, "here"
+ *            by its owner, and as one of all
  *   member   process, of any domain
  *   port     domain, nid and instance id; several may share an address
  */
@@ -20,6 +21,8 @@ struct emu_lookups {
     struct emu_index cookies;
     struct emu_index numbers;
     struct emu_index owners;
+    struct emu_index tags;
+    struct emu_index here;
     struct emu_index processes;
     struct emu_index addresses;
 };
@@ -31,7 +34,13 @@ struct domain_names {
     struct emu_index_entry by_cookie;
     struct emu_index_entry by_number;
     struct emu_index_entry by_owner;
+    struct emu_index_entry by_tag;
+    struct emu_index_entry here_of_owner;
+    struct emu_index_entry here_of_all;
 };
+
+/* Keys of those that are here: of a user, or of all. */
+enum { HERE_OF_OWNER = 1, HERE_OF_ALL };
 
 static struct emu_lookups *lookups_of(const struct emu_server *server)
 {
@@ -58,6 +67,8 @@ void emu_lookups_destroy(struct emu_server *server)
     emu_index_fini(&lookups->cookies);
     emu_index_fini(&lookups->numbers);
     emu_index_fini(&lookups->owners);
+    emu_index_fini(&lookups->tags);
+    emu_index_fini(&lookups->here);
     emu_index_fini(&lookups->processes);
     emu_index_fini(&lookups->addresses);
     free(lookups);
@@ -83,9 +94,19 @@ int emu_lookups_add_domain(struct emu_server *server, struct emu_domain *domain)
     domain->slots[EMU_DOMAIN_NAMES] = names;
     emu_index_add(&lookups->cookies, one_word(domain->cookie), &names->by_cookie);
     emu_index_add(&lookups->owners, one_word(domain->owner_uid), &names->by_owner);
+    emu_index_add(&lookups->tags, one_word(domain->ptag), &names->by_tag);
     if (domain->common_number != 0)
         emu_index_add(&lookups->numbers, one_word(domain->common_number), &names->by_number);
     return 0;
+}
+
+void emu_lookups_add_here(struct emu_domain *domain)
+{
+    struct domain_names *names = names_of(domain);
+    struct emu_index *here = &names->lookups->here;
+
+    emu_index_add(here, (struct emu_key){ { HERE_OF_OWNER, domain->owner_uid } }, &names->here_of_owner);
+    emu_index_add(here, one_word(HERE_OF_ALL), &names->here_of_all);
 }
 
 void emu_lookups_remove_domain(struct emu_domain *domain)
@@ -97,6 +118,9 @@ void emu_lookups_remove_domain(struct emu_domain *domain)
     emu_index_remove(&names->lookups->cookies, &names->by_cookie);
     emu_index_remove(&names->lookups->owners, &names->by_owner);
     emu_index_remove(&names->lookups->numbers, &names->by_number);
+    emu_index_remove(&names->lookups->tags, &names->by_tag);
+    emu_index_remove(&names->lookups->here, &names->here_of_owner);
+    emu_index_remove(&names->lookups->here, &names->here_of_all);
     free(names);
     domain->slots[EMU_DOMAIN_NAMES] = NULL;
 }
@@ -139,11 +163,31 @@ struct emu_domain *emu_domain_of_owner(struct emu_server *server, uid_t uid)
     return entry ? EMU_INDEXED(entry, struct domain_names, by_owner)->domain : NULL;
 }
 
-struct emu_domain *emu_domain_of_owner_older(const struct emu_domain *domain)
+struct emu_domain *emu_domain_here(struct emu_server *server, uid_t uid)
 {
-    struct emu_index_entry *entry = emu_index_older(&names_of(domain)->by_owner);
+    struct emu_index *here = &lookups_of(server)->here;
+    struct emu_index_entry *entry;
 
-    return entry ? EMU_INDEXED(entry, struct domain_names, by_owner)->domain : NULL;
+    if (uid == 0) {
+        entry = emu_index_newest(here, one_word(HERE_OF_ALL));
+        return entry ? EMU_INDEXED(entry, struct domain_names, here_of_all)->domain : NULL;
+    }
+    entry = emu_index_newest(here, (struct emu_key){ { HERE_OF_OWNER, uid } });
+    return entry ? EMU_INDEXED(entry, struct domain_names, here_of_owner)->domain : NULL;
+}
+
+struct emu_domain *emu_domain_of_tag(struct emu_server *server, uint32_t ptag)
+{
+    struct emu_index_entry *entry = emu_index_oldest(&lookups_of(server)->tags, one_word(ptag));
+
+    return entry ? EMU_INDEXED(entry, struct domain_names, by_tag)->domain : NULL;
+}
+
+struct emu_domain *emu_domain_of_tag_newer(const struct emu_domain *domain)
+{
+    struct emu_index_entry *entry = emu_index_newer(&names_of(domain)->by_tag);
+
+    return entry ? EMU_INDEXED(entry, struct domain_names, by_tag)->domain : NULL;
 }
 
 /* ---- members ---- */
