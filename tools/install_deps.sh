@@ -20,6 +20,7 @@ libjansson-dev
 libyaml-dev
 libpmix-dev
 libfabric-dev
+libfuse3-dev
 libhwloc-dev
 libhugetlbfs-dev
 libibverbs-dev

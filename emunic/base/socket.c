@@ -172,39 +172,46 @@ static void collect_fds(struct msghdr *header, struct emu_fds *fds)
     }
 }
 
-int emu_msg_receive(int fd, struct emu_msg *msg_out, struct emu_fds *fds_out)
+int emu_msg_take(int fd, struct emu_msg *msg_out, struct emu_fds *fds_out)
 {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int) * EMU_MSG_FDS_MAX)];
     } ancillary = { 0 };
     struct iovec part = { msg_out, sizeof(*msg_out) };
-    struct msghdr header = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = ancillary.bytes, .msg_controllen = sizeof(ancillary.bytes)
-    };
-    struct emu_fds fds = { .n_fds = 0 };
+    struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
     ssize_t got;
 
+    if (fds_out) {
+        fds_out->n_fds = 0;
+        header.msg_control = ancillary.bytes;
+        header.msg_controllen = sizeof(ancillary.bytes);
+    }
     do {
         got = syscall(SYS_recvmsg, fd, &header, MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
     if (got < 0)
         return -errno;
-    /* The kernel drops what does not fit the ancillary buffer; what did fit is ours to close. */
-    collect_fds(&header, &fds);
-    if (got == 0) {
-        emu_fds_close(&fds);
-        return -ECONNRESET;
-    }
-    if (got != (ssize_t)sizeof(*msg_out) || (header.msg_flags & MSG_TRUNC) || msg_out->magic != EMU_MSG_MAGIC) {
-        emu_fds_close(&fds);
-        return -EPROTO;
-    }
+    /* The kernel drops what does not fit the ancillary buffer; what did fit is the caller's to close. */
     if (fds_out)
-        *fds_out = fds;
-    else
-        emu_fds_close(&fds);
+        collect_fds(&header, fds_out);
+    if (got == 0)
+        return -ECONNRESET;
+    if (got != (ssize_t)sizeof(*msg_out) || (header.msg_flags & MSG_TRUNC) || msg_out->magic != EMU_MSG_MAGIC)
+        return -EPROTO;
     return 0;
+}
+
+int emu_msg_receive(int fd, struct emu_msg *msg_out, struct emu_fds *fds_out)
+{
+    struct emu_fds fds = { .n_fds = 0 };
+    int r = emu_msg_take(fd, msg_out, fds_out ? &fds : NULL);
+
+    if (r < 0)
+        emu_fds_close(&fds);
+    else if (fds_out)
+        *fds_out = fds;
+    return r;
 }
 
 void emu_fds_close(struct emu_fds *fds)

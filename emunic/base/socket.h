@@ -46,9 +46,11 @@ int emu_msg_send(int fd, const struct emu_msg *msg, const int *fds, unsigned n_f
 
 /*
  * One message. 0, -ECONNRESET at the end of the connection, -EPROTO for anything that is not a message of our kind,
- * -EAGAIN. fds_out may be NULL: descriptors are then closed.
+ * -EAGAIN. fds_out may be NULL: the kernel then drops descriptors that come along.
  */
 int emu_msg_receive(int fd, struct emu_msg *msg_out, struct emu_fds *fds_out);
+/* The same, but *fds_out is set, and the caller's to close, also after an error. */
+int emu_msg_take(int fd, struct emu_msg *msg_out, struct emu_fds *fds_out);
 
 void emu_fds_close(struct emu_fds *fds);
 

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -30,8 +31,10 @@
 #include <cmocka.h>
 
 #include "emunic/abi/abi.h"
+#include "emunic/base/closing.h"
 #include "emunic/engine/amo_arithmetic.h"
 #include "tests/common/fixture.h"
+#include "tests/common/proc.h"
 #include "tests/common/raw.h"
 #include "tests/integration/moved_target.h"
 
@@ -45,7 +48,8 @@
 #define FRESH    0x1111111111111111u
 #define PATIENCE 20000 /* ms; only a test that fails waits so long */
 
-#define RUN(test) cmocka_unit_test_setup_teardown(test, start_one, stop_one)
+#define RUN(test)  cmocka_unit_test_setup_teardown(test, start_one, stop_one)
+#define FUSE(test) cmocka_unit_test_setup_teardown(test, start_with_fuse, stop_with_fuse)
 
 static struct fx fx;
 static struct emu_session admin;
@@ -488,13 +492,28 @@ static void test_traced_member_is_served(void **state)
 
 /* ---- pages that never come ---- */
 
-static int fault_fd; /* made as root: nobody else may serve faults of the kernel here */
+static int fault_fd;     /* made as root: nobody else may serve faults of the kernel here */
+static int fuse_fd = -1; /* of the program with the file whose pages never come; -1: there is none */
+static char fuse_directory[48];
+static char fuse_path[64];
+
+static void *page_of_the_file(void)
+{
+    int fd = open(fuse_path, O_RDWR | O_CLOEXEC);
+    void *never = fd < 0 ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    fault_fd = fuse_fd;
+    return never == MAP_FAILED ? NULL : never;
+}
 
 static void *page_that_never_comes(void)
 {
     struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-    void *never = private_page();
+    void *never;
 
+    if (fuse_fd >= 0)
+        return page_of_the_file();
+    never = private_page();
     range.range.start = (uint64_t)(uintptr_t)never;
     range.range.len = PAGE;
     return ioctl(fault_fd, UFFDIO_REGISTER, &range) == 0 ? never : NULL;
@@ -557,8 +576,8 @@ static pid_t start_to_stall(int (*body)(void))
         struct uffdio_api api = { .api = UFFD_API };
 
         close(fx.admin.fd);
-        fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-        if (fault_fd < 0 || ioctl(fault_fd, UFFDIO_API, &api) < 0)
+        fault_fd = fuse_fd < 0 ? (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK) : fuse_fd;
+        if (fault_fd < 0 || (fuse_fd < 0 && ioctl(fault_fd, UFFDIO_API, &api) < 0))
             _exit(95);
         become(USER);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -581,8 +600,8 @@ static void end_stall(pid_t child, char how)
     close(resume_pipe[1]);
 }
 
-/* Others are served while one stands, and have what they should have. */
-static void others_go_on_while(int (*body)(void))
+/* A child that stands; others are served, and have what they should have. */
+static pid_t start_beside_others(int (*body)(void))
 {
     uint64_t began_ms;
     pid_t child;
@@ -600,7 +619,12 @@ static void others_go_on_while(int (*body)(void))
     free(report);
     /* All this did not wait for it. */
     assert_true(now_ms() - began_ms < strtoull(LIMIT_NS, NULL, 10) / 1000000);
-    end_stall(child, HANGS_UP);
+    return child;
+}
+
+static void others_go_on_while(int (*body)(void))
+{
+    end_stall(start_beside_others(body), HANGS_UP);
     assert_int_equal(put_and_look(), 0);
     raw_close(&member);
 }
@@ -633,19 +657,190 @@ static void test_user_whose_port_stood_can_attach_again(void **state)
     assert_int_equal(as_user(body_moves_private_memory), 0);
 }
 
-static void test_emunic_ends_while_a_mover_stands(void **state)
+static void expect_end_in_time(void)
 {
-    struct pollfd p = { .events = POLLIN };
-    pid_t child;
+    struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, fx.daemon, 0), .events = POLLIN };
 
-    (void)state;
-    child = start_to_stall(body_stalls_a_put);
-    p.fd = (int)syscall(SYS_pidfd_open, fx.daemon, 0);
     assert_true(p.fd >= 0);
     assert_int_equal(kill(fx.daemon, SIGTERM), 0);
     assert_int_equal(poll(&p, 1, 2000), 1);
     close(p.fd);
+}
+
+static void test_emunic_ends_while_a_mover_stands(void **state)
+{
+    pid_t child;
+
+    (void)state;
+    child = start_to_stall(body_stalls_a_put);
+    expect_end_in_time();
     end_stall(child, QUITS);
+}
+
+/* ---- a file system whose pages never come (FUSE) ---- */
+
+static pid_t fuse_server;
+static pid_t stuck_child;
+
+/* NULL: there is one. The mount is of this process's namespace, which ends with it. */
+static const char *start_fuse(const char *how)
+{
+    int told[2];
+    char byte;
+
+    if (access("/dev/fuse", R_OK | W_OK) < 0)
+        return "/dev/fuse cannot be opened";
+    if (!getenv("NEVER_FILE"))
+        return "built without libfuse3";
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return "no mount namespace of its own";
+    snprintf(fuse_directory, sizeof(fuse_directory), "%s/fuse", folder);
+    snprintf(fuse_path, sizeof(fuse_path), "%s/never", fuse_directory);
+    if (mkdir(fuse_directory, 0755) < 0 || pipe(told) < 0)
+        return "no directory";
+    fuse_server = fork();
+    if (fuse_server == 0) {
+        dup2(told[1], STDOUT_FILENO);
+        syscall(SYS_close_range, 3, ~0u, 0);
+        execl(getenv("NEVER_FILE"), "never-file", fuse_directory, how, (char *)NULL);
+        _exit(1);
+    }
+    close(told[1]);
+    if (read(told[0], &byte, 1) != 1 || byte != 'i')
+        return "FUSE does not begin";
+    fuse_fd = told[0];
+    return NULL;
+}
+
+/* Whoever waits for a page gets an error now. */
+static void stop_fuse(void)
+{
+    if (fuse_server > 0) {
+        kill(fuse_server, SIGKILL);
+        waitpid(fuse_server, NULL, 0);
+    }
+    if (fuse_fd >= 0)
+        close(fuse_fd);
+    fuse_fd = -1;
+    fuse_server = 0;
+    umount2(fuse_directory, MNT_DETACH);
+    rmdir(fuse_directory);
+}
+
+static int start_with(void **state, const char *how)
+{
+    const char *why_not = start_fuse(how);
+
+    *state = (void *)(uintptr_t)why_not;
+    if (why_not)
+        print_message("# FUSE left out: %s\n", why_not);
+    return start_one(state);
+}
+
+static int start_with_fuse(void **state)
+{
+    return start_with(state, NULL);
+}
+
+static int start_with_fuse_that_hangs_in_close(void **state)
+{
+    return start_with(state, "flush");
+}
+
+static int stop_with_fuse(void **state)
+{
+    stop_fuse();
+    if (stuck_child > 0)
+        waitpid(stuck_child, NULL, 0);
+    stuck_child = 0;
+    return stop_one(state);
+}
+
+static void test_put_from_a_file_that_never_answers_stops_nobody_else(void **state)
+{
+    if (!*state)
+        others_go_on_while(body_stalls_a_put);
+}
+
+static void test_get_from_a_file_that_never_answers_stops_nobody_else(void **state)
+{
+    if (!*state)
+        others_go_on_while(body_stalls_a_get);
+}
+
+static void test_emunic_ends_while_a_file_does_not_answer(void **state)
+{
+    if (!*state)
+        test_emunic_ends_while_a_mover_stands(state);
+}
+
+static int body_registers_the_file(void)
+{
+    struct emu_msg msg = { .type = EMU_MSG_MEM_REGISTER,
+                           .memory = { .length_bytes = PAGE, .cq = EMU_CQ_NONE, .flags = EMU_MD_FILE } };
+    struct raw raw;
+    int fd = open(fuse_path, O_RDWR | O_CLOEXEC);
+
+    msg.memory.addr = (uint64_t)(uintptr_t)page_of_the_file();
+    FX_CHECK(raw_open(&raw, fx.server, PTAG, COOKIE, 1, EMU_NID_NONE) == 0);
+    FX_CHECK(fd >= 0 && msg.memory.addr != 0);
+    FX_CHECK(emu_session_request(&raw.session, &msg, &fd, 1, NULL) == 0);
+    FX_CHECK(msg.result < 0);
+    return 0;
+}
+
+static void test_file_of_such_a_system_is_refused(void **state)
+{
+    if (!*state)
+        assert_int_equal(as_user(body_registers_the_file), 0);
+}
+
+/* emunic is the one that closes it: the sender keeps it open. */
+static int body_sends_what_does_not_close(void)
+{
+    struct emu_msg msg = { .type = EMU_MSG_MEM_REGISTER,
+                           .memory = {
+                               .addr = 0x10000, .length_bytes = PAGE, .cq = EMU_CQ_NONE, .flags = EMU_MD_FILE } };
+    struct raw raw;
+    int fd = open(fuse_path, O_RDWR | O_CLOEXEC);
+
+    FX_CHECK(fd >= 0 && raw_open(&raw, fx.server, PTAG, COOKIE, 1, EMU_NID_NONE) == 0);
+    /* The last ones do not come in: too many hang. */
+    for (unsigned i = 0; i < EMU_CLOSING_MAX + 4; i++) {
+        struct emu_msg wanted = msg;
+
+        FX_CHECK(emu_session_request(&raw.session, &wanted, &fd, 1, NULL) == 0);
+        FX_CHECK(wanted.result < 0);
+        FX_CHECK(await_input(fuse_fd));
+    }
+    FX_CHECK(write(stall_pipe[1], "s", 1) == 1);
+    for (;;)
+        pause();
+}
+
+static bool has_no_name(void *arg)
+{
+    uid_t uid;
+
+    (void)arg;
+    return emu_socket_owner(fx.server, EMU_SOCKET_CONTROL, &uid) < 0;
+}
+
+static void test_descriptor_that_does_not_close_stops_nobody(void **state)
+{
+    struct pollfd p = { .events = POLLIN };
+
+    if (*state)
+        return;
+    stuck_child = start_beside_others(body_sends_what_does_not_close);
+    /* The kernel keeps the process for as long as the file system does not answer. Of emunic nothing stays. */
+    assert_int_equal(kill(fx.daemon, SIGTERM), 0);
+    p.fd = member.session.fd;
+    assert_int_equal(poll(&p, 1, 2000), 1);
+    assert_true((p.revents & POLLHUP) != 0);
+    assert_true(eventually(has_no_name, NULL, 2000000000));
+    kill(stuck_child, SIGKILL); /* ends when the file system does */
+    raw_close(&member);
 }
 
 /* ---- the movers themselves ---- */
@@ -810,6 +1005,12 @@ int main(void)
         RUN(test_atomic_on_a_page_that_never_comes_stops_nobody_else),
         RUN(test_user_whose_port_stood_can_attach_again),
         RUN(test_emunic_ends_while_a_mover_stands),
+        FUSE(test_put_from_a_file_that_never_answers_stops_nobody_else),
+        FUSE(test_get_from_a_file_that_never_answers_stops_nobody_else),
+        FUSE(test_emunic_ends_while_a_file_does_not_answer),
+        FUSE(test_file_of_such_a_system_is_refused),
+        cmocka_unit_test_setup_teardown(test_descriptor_that_does_not_close_stops_nobody,
+                                        start_with_fuse_that_hangs_in_close, stop_with_fuse),
         RUN(test_user_and_root_of_one_domain_exchange_data),
         RUN(test_movers_have_the_users_rights_and_no_more),
         RUN(test_user_who_kills_the_mover_loses_the_ports),

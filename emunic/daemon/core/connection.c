@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/base/closing.h"
 #include "emunic/base/socket.h"
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/turns.h"
@@ -117,12 +118,14 @@ static int serve_requests(struct emu_connection *c, int most)
     int r = 0;
 
     for (int i = 0; i < most && r == 0 && !c->watch.is_dead; i++) {
-        r = emu_msg_receive(c->fd, &msg, &fds);
-        if (r < 0)
-            break;
-        c->user->requests++;
-        r = serve_request(c, &msg, &fds);
-        emu_fds_close(&fds);
+        /* A user has some sets of descriptors at a time that may not want to end; more do not come in. */
+        r = emu_msg_take(c->fd, &msg, emu_closing_has_room(c->user->closing) ? &fds : NULL);
+        if (r == 0) {
+            c->user->requests++;
+            r = serve_request(c, &msg, &fds);
+        }
+        if (fds.n_fds > 0)
+            emu_closing_begin(&c->user->closing, &fds);
     }
     return r == -EAGAIN ? 0 : r;
 }

@@ -88,14 +88,15 @@ static int check_kind(int fd, bool is_writable, struct stat *st_out, uint64_t *p
     int seals = fcntl(fd, F_GET_SEALS);
     struct statfs fs;
 
-    if (access < 0 || (access & O_PATH) || (access & O_ACCMODE) != (is_writable ? O_RDWR : O_RDONLY))
+    /* Only files in memory have seals. Other file systems are asked nothing: their answer may never come. */
+    if (seals < 0 || access < 0 || (access & O_PATH) || (access & O_ACCMODE) != (is_writable ? O_RDWR : O_RDONLY))
         return -EBADF;
     if (fstat(fd, st_out) < 0 || !S_ISREG(st_out->st_mode) || fstatfs(fd, &fs) < 0)
         return -EBADF;
     if (fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC)
         return -EBADF;
     /* Mapped for writing before it was sealed: nobody else can map it so. */
-    if (is_writable && seals > 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)))
+    if (is_writable && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)))
         return -EBADF;
     *page_bytes_out = fs.f_type == HUGETLBFS_MAGIC ? (uint64_t)fs.f_bsize : 0;
     return *page_bytes_out & (*page_bytes_out - 1) ? -EBADF : 0;

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "emunic/base/closing.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/server.h"
 
@@ -73,6 +74,7 @@ void emu_users_destroy(struct emu_server *server)
 
     while (users && (user = LIST_FIRST(&users->list))) {
         LIST_REMOVE(user, link);
+        emu_closing_leave(user->closing);
         free(user);
     }
     free(users);
@@ -113,6 +115,7 @@ void emu_user_put(struct emu_server *server, struct emu_user *user)
         return;
     emu_users_of(server)->n--;
     LIST_REMOVE(user, link);
+    emu_closing_leave(user->closing);
     free(user);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+struct emu_closing;
 struct emu_server;
 
 /* What is counted of a user. */
@@ -30,8 +31,9 @@ struct emu_user {
     uint32_t n_holders; /* connections and members */
     uint64_t used[EMU_USER_KINDS];
     uint64_t refused[EMU_USER_KINDS];
-    uint64_t n_promised; /* pages that emunic may have to make for it */
-    uint64_t requests;   /* served so far */
+    uint64_t n_promised;         /* pages that emunic may have to make for it */
+    uint64_t requests;           /* served so far */
+    struct emu_closing *closing; /* owned: descriptors that it has sent; NULL: none so far */
 
     /* Its turns (world/turns.c). */
     uint64_t busy_ns;   /* of emunic's time, so far; as far as there were others */
