@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "emunic/abi/control.h"
+#include "emunic/abi/fault.h"
 #include "emunic/abi/host_admin.h"
 #include "emunic/abi/host_ce.h"
 #include "emunic/abi/host_datagram.h"
@@ -139,6 +140,54 @@ static void control(void)
     save("attach");
 }
 
+/* ---- admin: requests: how, kind, length, body; then a file: length, bytes ---- */
+
+static void admin_request(unsigned type, const void *body, size_t length, const void *file, size_t file_bytes)
+{
+    byte(file ? 0x50 : 0);
+    byte(type - EMU_MSG_DOMAIN_CREATE);
+    byte((unsigned)length);
+    bytes(body, length);
+    if (!file)
+        return;
+    byte((unsigned)file_bytes & 255);
+    byte((unsigned)file_bytes >> 8);
+    bytes(file, file_bytes);
+}
+
+static void admin(void)
+{
+    static const uint32_t nids[2] = { 0, 1 };
+    const struct emu_fault_rule rule = {
+        .classes = 1, .action = 1, .status = 1, .from_nid = EMU_NID_NONE, .to_nid = EMU_NID_NONE
+    };
+    const struct emu_msg_domain domain = { .ptag = 9, .cookie = 99, .n_ranks = 2 };
+    const struct emu_msg_domain first = { .domain_id = 1, .flags = EMU_TABLE_ROUTED };
+    const struct emu_msg_fault fault = { .domain_id = EMU_FAULT_ALL_DOMAINS, .n_rules = 1 };
+    const struct emu_msg_network network = { .index = 1, .lane_mask = 1 };
+    const struct emu_msg_job job = { .cookie = 99 };
+
+    admin_request(EMU_MSG_DOMAIN_CREATE, &domain, sizeof(domain), nids, sizeof(nids));
+    admin_request(EMU_MSG_STATUS, &domain, 0, NULL, 0);
+    admin_request(EMU_MSG_LINKS, &domain, 0, NULL, 0);
+    admin_request(EMU_MSG_DOMAIN_END, &domain, sizeof(domain), NULL, 0);
+    save("domain");
+    admin_request(EMU_MSG_FAULT_SET, &fault, sizeof(fault), &rule, sizeof(rule));
+    admin_request(EMU_MSG_FAULTS, &fault, sizeof(fault), NULL, 0);
+    admin_request(EMU_MSG_FAULT_CLEAR, &fault, sizeof(fault), NULL, 0);
+    admin_request(EMU_MSG_DATAPATH, &first, sizeof(first), NULL, 0);
+    save("faults");
+    admin_request(EMU_MSG_NETWORK, &network, sizeof(network), NULL, 0);
+    admin_request(EMU_MSG_STATUS, &domain, 0, NULL, 0);
+    save("network");
+    admin_request(EMU_MSG_JOB_CONFIGURE, &job, sizeof(job), nids, sizeof(nids));
+    admin_request(EMU_MSG_JOB_SUSPEND, &job, sizeof(job), NULL, 0);
+    admin_request(EMU_MSG_JOB_RESUME, &job, sizeof(job), NULL, 0);
+    admin_request(EMU_MSG_NTT_CLEAR, &job, sizeof(job), NULL, 0);
+    admin_request(EMU_MSG_INJECTION_SET, &job, sizeof(job), NULL, 0);
+    save("job");
+}
+
 /* ---- ring: steps; 0: a command, how it is aimed, length, bytes ---- */
 
 static void ring(void)
@@ -222,6 +271,8 @@ int main(int argc, char **argv)
     folder = argv[2];
     if (strcmp(argv[1], "host_message") == 0 || strcmp(argv[1], "planted") == 0)
         host_message();
+    else if (strcmp(argv[1], "admin") == 0)
+        admin();
     else if (strcmp(argv[1], "control") == 0)
         control();
     else if (strcmp(argv[1], "ring") == 0)

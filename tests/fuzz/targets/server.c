@@ -82,7 +82,7 @@ bool fuzz_client_ask(struct fuzz_client *client, struct emu_msg *msg, const int 
     return r == 0;
 }
 
-void fuzz_client_open(struct fuzz_client *client)
+static void open_client(struct fuzz_client *client, enum emu_socket_kind kind)
 {
     struct emu_msg msg = { .magic = EMU_MSG_MAGIC,
                            .abi_version = EMU_ABI_VERSION,
@@ -91,10 +91,20 @@ void fuzz_client_open(struct fuzz_client *client)
 
     if (!server)
         start();
-    *client = (struct fuzz_client){ .fd = emu_socket_connect(name, EMU_SOCKET_CONTROL), .doorbell = -1 };
+    *client = (struct fuzz_client){ .fd = emu_socket_connect(name, kind), .doorbell = -1 };
     fuzz_require(client->fd >= 0, "a client connects");
     fuzz_require(fcntl(client->fd, F_SETFL, O_NONBLOCK) == 0, "it does not wait");
     fuzz_require(fuzz_client_ask(client, &msg, NULL, 0, NULL) && msg.result == 0, "emunic says hello");
+}
+
+void fuzz_client_open(struct fuzz_client *client)
+{
+    open_client(client, EMU_SOCKET_CONTROL);
+}
+
+void fuzz_client_open_admin(struct fuzz_client *client)
+{
+    open_client(client, EMU_SOCKET_ADMIN);
 }
 
 void fuzz_client_close(struct fuzz_client *client)

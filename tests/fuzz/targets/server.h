@@ -29,6 +29,8 @@ struct fuzz_client {
 /* Rounds of the loop, and a look at all connections. */
 void fuzz_server_turn(void);
 void fuzz_client_open(struct fuzz_client *client);
+/* On the admin socket: it has no port. */
+void fuzz_client_open_admin(struct fuzz_client *client);
 void fuzz_client_close(struct fuzz_client *client);
 /* Sends it, turns, takes the reply into *msg. fds: sent along; what comes is closed, or given to *fds_out. True: there
  * was a reply. */
