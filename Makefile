@@ -8,6 +8,9 @@ PYTHON    ?= /usr/bin/python3
 SOAK_SECONDS ?= 200
 SOAK_PORTALS_SECONDS ?= 300
 FUZZ_HOSTS_SECONDS ?= 600
+ATTACK_SECONDS ?= 600
+ATTACK_CONNECTIONS ?= 1000000
+ATTACK_RATE ?= 3000
 FUZZ      ?= build-fuzz
 FUZZ_SECONDS ?= 600
 FUZZ_CHECK_SECONDS ?= 10
@@ -19,7 +22,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads check-fuzz check-multihost fuzz soak kills bench generated fidelity format \
+.PHONY: all deps build demo check check-sanitize check-threads check-fuzz check-multihost fuzz soak attack kills bench generated fidelity format \
 	install clean
 
 all: build
@@ -111,6 +114,15 @@ soak: build $(SANITIZE)/build.ninja
 	@$(MESON) compile -C $(SANITIZE) fuzz-hosts emunic-transport:shared_module
 	EMU_FUZZ_SECONDS=$(FUZZ_HOSTS_SECONDS) EMU_TEST_TRANSPORT=$(abspath $(SANITIZE))/emunic/transport/emunic-transport.so \
 		$(SANITIZE)/tests/fuzz/fuzz-hosts
+
+# Users and strangers that mean harm, beside jobs whose data and speed are looked at (tests/attack/README.md): streams for
+# ATTACK_SECONDS each, ATTACK_CONNECTIONS connections, of which ATTACK_RATE a second where the job's time has a bound.
+# Nothing else should run on the host.
+attack: build
+	$(BUILD)/tests/attack/attack-local
+	ATTACK_SECONDS=$(ATTACK_SECONDS) ATTACK_CONNECTIONS=$(ATTACK_CONNECTIONS) ATTACK_RATE=$(ATTACK_RATE) \
+		EMU_TEST_TRANSPORT=$(abspath $(BUILD))/emunic/transport/emunic-transport.so \
+		$(PYTHON) tests/multihost/cluster.py -n 3 --above -- $(BUILD)/tests/attack/attack-hosts
 
 # KILLS kills at random by SEED, and what must hold after each (tests/kills/README.md): about an hour. KILLS_ARGS: more
 # words for kills.py, such as those that a finding tells.
