@@ -3,6 +3,7 @@
  * Pages of sparse files that a command of a member makes emunic touch, and that no process has mapped: those that were
  * not promised at the registration.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -196,12 +197,96 @@ static void test_emunic_keeps_few_pages_of_what_it_has_moved(void **state)
     raw_close(&raw);
 }
 
+/* ---- memory of queues and interfaces ---- */
+
+static int try_register(struct raw *raw)
+{
+    static uint8_t own[4096];
+    struct emu_msg msg = {
+        .type = EMU_MSG_MEM_REGISTER,
+        .memory = { .addr = (uint64_t)(uintptr_t)own, .length_bytes = sizeof(own), .cq = EMU_CQ_NONE },
+    };
+
+    return raw_request(raw, &msg);
+}
+
+/* The memory that emunic answers with. */
+static int ask_for_memory(struct raw *raw, struct emu_msg *msg)
+{
+    struct emu_fds fds;
+
+    assert_int_equal(emu_session_request(&raw->session, msg, NULL, 0, &fds), 0);
+    assert_int_equal(msg->result, 0);
+    assert_int_equal(fds.n_fds, 1);
+    return fds.fd[0];
+}
+
+/* Whoever has made the region may leave before others. */
+static void test_pages_of_a_message_queue_count(void **state)
+{
+    const struct emu_msg join = { .type = EMU_MSG_MSGQ_JOIN,
+                                  .msgq = { .shape = { .n_insts = 2, .region_bytes = 2 * LIMIT_MIB * MIB } } };
+    struct emu_msg msg = join;
+    struct raw raw[2];
+    int fd;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(raw_open(&raw[i], fx.server, fx.ptag, fx.cookie, 1 + i, 0), 0);
+    fd = ask_for_memory(&raw[0], &msg);
+    assert_int_equal(try_register(&raw[0]), 0);
+    assert_int_equal(fallocate(fd, 0, 0, (off_t)((LIMIT_MIB + 1) * MIB)), 0);
+    close(fd);
+    assert_int_equal(try_register(&raw[0]), -ENOSPC);
+    msg = join;
+    close(ask_for_memory(&raw[1], &msg));
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(try_register(&raw[1]), -ENOSPC);
+        msg = (struct emu_msg){ .type = EMU_MSG_MSGQ_LEAVE };
+        assert_int_equal(raw_request(&raw[i], &msg), 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(try_register(&raw[i]), 0);
+        raw_close(&raw[i]);
+    }
+}
+
+static void test_pages_of_Portals_interfaces_count(void **state)
+{
+    static struct raw raw[128];
+    uint64_t part_bytes = 0;
+    unsigned n = 0;
+    int r;
+
+    (void)state;
+    do {
+        struct emu_msg msg = { .type = EMU_MSG_PORTALS_OPEN, .portals = { .pid = UINT32_MAX } };
+        int fd;
+
+        assert_int_equal(raw_open(&raw[n], fx.server, fx.ptag, fx.cookie, 1 + n, 0), 0);
+        fd = ask_for_memory(&raw[n], &msg);
+        part_bytes = msg.portals.length_bytes;
+        assert_int_equal(fallocate(fd, 0, 0, (off_t)part_bytes), 0);
+        close(fd);
+        r = try_register(&raw[n++]);
+    } while (r == 0 && n < 128);
+    assert_int_equal(r, -ENOSPC);
+    assert_true((n - 1) * part_bytes <= LIMIT_MIB * MIB);
+    for (unsigned i = 0; i < n; i++)
+        raw_close(&raw[i]);
+    assert_int_equal(raw_open(&raw[0], fx.server, fx.ptag, fx.cookie, 1, 0), 0);
+    assert_int_equal(try_register(&raw[0]), 0);
+    raw_close(&raw[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         RUN(test_member_that_takes_out_its_pages_makes_no_more_than_its_limit),
         RUN(test_member_with_a_file_that_grows_too_much_loses_its_port),
         RUN(test_emunic_keeps_few_pages_of_what_it_has_moved),
+        RUN(test_pages_of_a_message_queue_count),
+        RUN(test_pages_of_Portals_interfaces_count),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,9 +31,10 @@
 
 struct emu_msgq_end {
     LIST_ENTRY(emu_msgq_end) link;
-    struct emu_user *user; /* counted: of the instance that made it */
+    struct emu_user *user;            /* counted: of the instance that made it */
+    const struct emu_member *charged; /* borrowed: whose list that is */
     uint32_t node_index;
-    int fd;
+    struct emu_shared_file shared; /* its descriptor is owned; in the list of an instance that is in */
     bool is_closing;
     uint32_t n_members;
     struct emu_msgq_shape shape;
@@ -71,13 +72,13 @@ static int make_region(struct emu_msgq_end *q)
 {
     int r;
 
-    q->fd = memfd_create("emunic-msgq", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (q->fd >= 0 && ftruncate(q->fd, (off_t)q->shape.region_bytes) == 0 &&
-        fcntl(q->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+    q->shared.fd = memfd_create("emunic-msgq", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (q->shared.fd >= 0 && ftruncate(q->shared.fd, (off_t)q->shape.region_bytes) == 0 &&
+        fcntl(q->shared.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         return 0;
     r = -errno;
-    if (q->fd >= 0)
-        close(q->fd);
+    if (q->shared.fd >= 0)
+        close(q->shared.fd);
     return r;
 }
 
@@ -132,6 +133,26 @@ static int find_slot(const struct emu_msgq_end *q, const struct emu_port_end *po
     return 0;
 }
 
+/* The pages count for that instance. */
+static void charge(struct emu_msgq_end *q, const struct emu_port_end *port)
+{
+    if (q->charged)
+        LIST_REMOVE(&q->shared, link);
+    q->charged = port ? port->member : NULL;
+    if (port)
+        LIST_INSERT_HEAD(&port->member->shared, &q->shared, link);
+}
+
+/* One that is in; NULL: none. */
+static const struct emu_port_end *first_of(const struct emu_msgq_end *q)
+{
+    for (uint32_t i = 0; i < q->shape.n_insts; i++) {
+        if (q->members[i])
+            return q->members[i];
+    }
+    return NULL;
+}
+
 static int join(struct emu_port_end *port, struct emu_msg_msgq *msgq)
 {
     struct emu_msgq_end *q = find(port);
@@ -148,10 +169,11 @@ static int join(struct emu_port_end *port, struct emu_msg_msgq *msgq)
         return r;
     q->members[slot] = port;
     q->n_members++;
+    charge(q, first_of(q));
     msgq->slot = slot;
     emu_log(EMU_LOG_DEBUG, "nid %u inst 0x%x: message queue slot %u of %u", port->nid, port->instance_id, slot,
             q->shape.n_insts);
-    return q->fd;
+    return q->shared.fd;
 }
 
 /* Takes the port out. False: it was not in. The last one's going frees the region. */
@@ -161,9 +183,10 @@ static bool take_out(struct emu_msgq_end *q, const struct emu_port_end *port)
         if (q->members[i] != port)
             continue;
         q->members[i] = NULL;
+        charge(q, first_of(q));
         if (--q->n_members == 0) {
             LIST_REMOVE(q, link);
-            close(q->fd);
+            close(q->shared.fd);
             emu_user_give(q->user, EMU_USER_REGIONS, 1);
             emu_user_put(port->server, q->user);
             free(q);

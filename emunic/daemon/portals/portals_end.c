@@ -44,8 +44,8 @@ struct known {
 };
 
 struct emu_portals_end {
-    struct emu_ptl_ni *ni; /* mapped */
-    int fd;
+    struct emu_ptl_ni *ni;         /* mapped */
+    struct emu_shared_file shared; /* its descriptor is owned */
     uint32_t pid;
     struct emu_port_end *port; /* borrowed: whose it is */
     struct emu_index_entry by_address;
@@ -114,7 +114,7 @@ static int make_part(struct emu_portals_end *end, uint32_t port)
     ni->port = port;
     ni->bytes = sizeof(*ni);
     end->ni = ni;
-    end->fd = fd;
+    end->shared.fd = fd;
     return 0;
 
 err_fd:
@@ -145,6 +145,7 @@ int emu_portals_end_open(struct emu_port_end *port, struct emu_msg_portals *aske
         return r;
     }
     end->port = port;
+    LIST_INSERT_HEAD(&port->member->shared, &end->shared, link);
     emu_index_add(&emu_portals_of(port->server)->ends, address_of(port->domain, port->nid, pid), &end->by_address);
     port->slots[EMU_PORT_PORTALS] = end;
     port->instance_id = pid;
@@ -156,7 +157,7 @@ int emu_portals_end_open(struct emu_port_end *port, struct emu_msg_portals *aske
     asked->nid = port->domain->addresses[port->node_index];
     asked->generation = entry->generation;
     asked->length_bytes = sizeof(*end->ni);
-    return end->fd;
+    return end->shared.fd;
 }
 
 int emu_portals_end_peer(const struct emu_port_end *port, struct emu_msg_portals *asked)
@@ -169,7 +170,7 @@ int emu_portals_end_peer(const struct emu_port_end *port, struct emu_msg_portals
         return -EPERM;
     asked->generation = emu_portals_generation(port->domain, asked->port);
     asked->length_bytes = sizeof(*end_of(peer)->ni);
-    return end_of(peer)->fd;
+    return end_of(peer)->shared.fd;
 }
 
 int emu_portals_end_distance(const struct emu_port_end *port, struct emu_msg_portals *asked)
@@ -197,7 +198,8 @@ void emu_portals_end_hide(struct emu_port_end *port)
 void emu_portals_end_close(struct emu_port_end *port)
 {
     munmap(end_of(port)->ni, sizeof(*end_of(port)->ni));
-    close(end_of(port)->fd);
+    LIST_REMOVE(&end_of(port)->shared, link);
+    close(end_of(port)->shared.fd);
     emu_index_remove(&emu_portals_of(port->server)->ends, &end_of(port)->by_address);
     free(end_of(port));
     port->slots[EMU_PORT_PORTALS] = NULL;

@@ -36,6 +36,12 @@ enum emu_domain_slot {
     EMU_DOMAIN_SLOTS,
 };
 
+/* Memory of a part that a process may fill: its pages are the member's (shared_pages.c). */
+struct emu_shared_file {
+    LIST_ENTRY(emu_shared_file) link; /* in the member's list, by the part */
+    int fd;                           /* the part's */
+};
+
 struct emu_member {
     struct emu_watch watch; /* first; the pidfd */
     LIST_ENTRY(emu_member) link;
@@ -58,7 +64,8 @@ struct emu_member {
     LIST_HEAD(, emu_bulk_piece) pieces; /* of them, that the transport reads or writes */
     LIST_HEAD(, emu_file) files;        /* that its registrations lie in */
     uint32_t n_files;
-    struct emu_bind_group *bind_group; /* borrowed; NULL: not known */
+    LIST_HEAD(, emu_shared_file) shared; /* what parts share with it */
+    struct emu_bind_group *bind_group;   /* borrowed; NULL: not known */
 };
 
 enum emu_suspension { EMU_RUNS, EMU_SUSPENDS, EMU_SUSPENDED };

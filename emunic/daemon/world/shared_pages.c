@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Space files and port segments are sparse. A page is there once anybody has touched it: its owner, another member, or
+ * Space files, port segments and what parts share with processes (interfaces of Portals, regions of message queues) are
+ * sparse. A page is there once anybody has touched it: its owner, another member, or
  * emunic, when a command writes to memory that was said to be mapped there and was never touched. Such pages are
  * emunic's to the kernel, which would end emunic for them. So a registration is reached through the space file only if
  * the user's limit has room for all its pages that are missing: they are promised until the registration ends. Else it
@@ -31,11 +32,14 @@ void emu_pages_count(struct emu_member *member)
 {
     uint64_t *used = &member->user->used[EMU_USER_PAGES];
     uint64_t n = pages_of(member->space_fd);
+    const struct emu_shared_file *file;
     const struct emu_port_end *port;
 
     n += emu_files_bytes(member) / EMU_PAGE_BYTES;
     LIST_FOREACH(port, &member->ports, member_link)
         n += pages_of(port->segment_fd);
+    LIST_FOREACH(file, &member->shared, link)
+        n += pages_of(file->fd);
     *used = *used - member->n_pages + n;
     member->n_pages = n;
 }

@@ -18,7 +18,7 @@ enum emu_user_kind {
     EMU_USER_CONNECTIONS,   /* to the control and the admin socket */
     EMU_USER_PORTS,         /* attached NIC contexts */
     EMU_USER_REGISTRATIONS, /* memory domains */
-    EMU_USER_PAGES,         /* of space files, port segments and registered files of programs */
+    EMU_USER_PAGES,         /* of what is shared with its processes, and of registered files of programs */
     EMU_USER_DATAGRAMS,     /* posted and not collected */
     EMU_USER_REGIONS,       /* of shared message queues */
     EMU_USER_TRANSFERS,     /* commands that take more than one round */
