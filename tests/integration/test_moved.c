@@ -612,7 +612,7 @@ static pid_t start_beside_others(int (*body)(void))
     assert_int_equal(register_page(&member, page, &registered), 0);
     child = start_to_stall(body);
     began_ms = now_ms();
-    for (unsigned i = 0; i < 1000; i++)
+    for (unsigned i = 0; i < 100; i++)
         assert_int_equal(put_and_look(), 0);
     report = fx_report(&fx, EMU_MSG_STATUS);
     assert_non_null(report);
