@@ -15,6 +15,7 @@
 #include "emunic/cli/server_report.h"
 #include "emunic/cli/text_table.h"
 #include "emunic/experiments/experiment.h"
+#include "emunic/experiments/ledger.h"
 
 static const struct emu_option no_options[] = { { 0 } };
 
@@ -97,6 +98,22 @@ static int print_list(void)
     return r < 0 ? emu_cli_fail("sim", "list: cannot print: %s", strerror(-r)) : EMU_EXIT_DONE;
 }
 
+static json_t *ledger_json(void)
+{
+    json_t *rows = json_array();
+
+    for (const struct emu_ledger_row *row = emu_ledger; row->machine; row++) {
+        json_t *json =
+            json_pack("{s:s, s:s, s:s, s:s, s:s}", "machine", row->machine, "parameter", row->parameter, "sort",
+                      emu_ledger_sort_name(row->sort), "experiment", row->experiment, "chosen_by", row->chosen_by);
+
+        if (row->value != 0)
+            json_object_set_new(json, "value", json_real(row->value));
+        json_array_append_new(rows, json);
+    }
+    return rows;
+}
+
 static int print_json_list(void)
 {
     json_t *rows = json_array();
@@ -105,9 +122,10 @@ static int print_json_list(void)
     int status;
 
     for (size_t i = 0; (e = emu_experiment_at(i)); i++)
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", e->id, "machine", e->machine, "kinds",
-                                              e->kinds, "needs", needs_name(e), "summary", e->summary));
-    answer = json_pack("{s:i, s:o}", "schema", 1, "experiments", rows);
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "id", e->id, "machine", e->machine,
+                                              "kinds", e->kinds, "classes", e->classes, "needs", needs_name(e),
+                                              "summary", e->summary));
+    answer = json_pack("{s:i, s:o, s:o}", "schema", 1, "experiments", rows, "ledger", ledger_json());
     status = answer ? emu_cli_print_json("sim", answer, stdout) : emu_cli_fail("sim", "list: out of memory");
     json_decref(answer);
     return status;

@@ -36,12 +36,17 @@ static int run_rates(struct emu_exp *x)
         out_of_0 += link.from.index == 0 ? link.bytes_per_s : 0;
         into_0 += link.to.index == 0 ? link.bytes_per_s : 0;
     }
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_exact(x, 'A', "link_rate", "MB/s", 175, (double)per_link / 1e6);
     emu_exp_exact(x, 'A', "node_out_rate", "GB/s", 1.05, (double)out_of_0 / 1e9);
     emu_exp_exact(x, 'A', "node_in_rate", "GB/s", 1.05, (double)into_0 / 1e9);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_exact(x, 'A', "full_packet", "byte_times", 270, run.wire_units);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_exact(x, 'A', "smallest_packet", "byte_times", 46, 32 + run.wire_units - run.full_units);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_figure(x, 'A', "cycle", "ns", emu_exp_rounded(5.714, 3), run.cycle_ps / 1000);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_figure(x, 'A', "payload_at_98_percent", "%", emu_exp_rounded(87, 0),
                    98.0 * emu_machine_nic(run.m)->format.payload_bytes_max / run.wire_units);
     bgl_end(&run);
@@ -182,7 +187,9 @@ static int deliver_around(struct emu_exp *x)
     if (r == 0) {
         stop = emu_sim_run(run.sim, UINT64_MAX / 2);
         emu_sim_totals(run.sim, &totals);
+        emu_exp_class(x, EMU_CLASS_MEASURED);
         emu_exp_holds(x, 'A', "simulated_8_ends", stop == EMU_SIM_EMPTY);
+        emu_exp_class(x, EMU_CLASS_MEASURED);
         emu_exp_exact(x, 'A', "simulated_8_delivered", "packets", 509 * 508, (double)totals.delivered);
         emu_exp_detail(x,
                        "8 x 8 x 8, nodes 0, 73 and 26 dead, all-to-all of one chunk: %llu delivered, %llu "
@@ -373,31 +380,38 @@ static int run_audits(struct emu_exp *x)
 /* ---- the table ---- */
 
 const struct emu_experiment emu_bgl_experiments[] = {
-    { "BGL-1", "bluegene-l", "A", EMU_EXP_ANALYTIC, "175 MB/s, 1.05 GB/s, 270 byte times, 87 % payload", run_rates },
-    { "BGL-2", "bluegene-l", "Q", EMU_EXP_PACKETS, "response time and load: channels and paths", bgl_run_response },
-    { "BGL-3", "bluegene-l", "S", EMU_EXP_PACKETS, "hot region: buffers of 512 B, 1 KB, 2 KB", bgl_run_hot_buffers },
-    { "BGL-4", "bluegene-l", "S", EMU_EXP_PACKETS, "response time with SLQ and JSQ", bgl_run_policies },
-    { "BGL-5", "bluegene-l", "SQ", EMU_EXP_PACKETS, "hot region: SLQ and JSQ", bgl_run_hot_policies },
-    { "BGL-6", "bluegene-l", "AS", EMU_EXP_PACKETS, "all-to-all on symmetric and asymmetric tori", bgl_run_exchange },
-    { "BGL-7", "bluegene-l", "SQ", EMU_EXP_PACKETS, "hot region: four escape channels over millions of cycles",
+    { "BGL-1", "bluegene-l", "A", "C", EMU_EXP_ANALYTIC, "175 MB/s, 1.05 GB/s, 270 byte times, 87 % payload",
+      run_rates },
+    { "BGL-2", "bluegene-l", "Q", "M", EMU_EXP_PACKETS, "response time and load: channels and paths",
+      bgl_run_response },
+    { "BGL-3", "bluegene-l", "S", "M", EMU_EXP_PACKETS, "hot region: buffers of 512 B, 1 KB, 2 KB",
+      bgl_run_hot_buffers },
+    { "BGL-4", "bluegene-l", "S", "M", EMU_EXP_PACKETS, "response time with SLQ and JSQ", bgl_run_policies },
+    { "BGL-5", "bluegene-l", "SQ", "MM", EMU_EXP_PACKETS, "hot region: SLQ and JSQ", bgl_run_hot_policies },
+    { "BGL-6", "bluegene-l", "AS", "CM", EMU_EXP_PACKETS, "all-to-all on symmetric and asymmetric tori",
+      bgl_run_exchange },
+    { "BGL-7", "bluegene-l", "SQ", "MM", EMU_EXP_PACKETS, "hot region: four escape channels over millions of cycles",
       bgl_run_escapes },
-    { "BGL-8", "bluegene-l", "S", EMU_EXP_PACKETS, "packets of all sizes deadlock the published bubble rule",
+    { "BGL-8", "bluegene-l", "S", "M", EMU_EXP_PACKETS, "packets of all sizes deadlock the published bubble rule",
       bgl_run_deadlock },
-    { "BGL-9", "bluegene-l", "KQ", EMU_EXP_PACKETS, "one-way latency and message size, 1 to 3 hops",
+    { "BGL-9", "bluegene-l", "KQ", "KM", EMU_EXP_PACKETS, "one-way latency and message size, 1 to 3 hops",
       bgl_run_ping_pong },
-    { "BGL-10", "bluegene-l", "KPS", EMU_EXP_PACKETS, "all-to-all as measured on hardware", bgl_run_hardware_exchange },
-    { "BGL-11", "bluegene-l", "KPS", EMU_EXP_PACKETS, "hot spot: everybody sends to a cube", bgl_run_hot_spot },
-    { "BGL-12", "bluegene-l", "S", EMU_EXP_PACKETS, "bit errors: resent by time-out, CRC at both ends",
+    { "BGL-10", "bluegene-l", "KPS", "KMM", EMU_EXP_PACKETS, "all-to-all as measured on hardware",
+      bgl_run_hardware_exchange },
+    { "BGL-11", "bluegene-l", "KPS", "KMM", EMU_EXP_PACKETS, "hot spot: everybody sends to a cube", bgl_run_hot_spot },
+    { "BGL-12", "bluegene-l", "S", "M", EMU_EXP_PACKETS, "bit errors: resent by time-out, CRC at both ends",
       bgl_run_errors },
-    { "BGL-13", "bluegene-l", "AS", EMU_EXP_PACKETS, "line broadcast and plane fill", bgl_run_broadcast },
-    { "BGL-14", "bluegene-l", "QS", EMU_EXP_PACKETS, "a one-cycle gap in arbitration fills channels", bgl_run_gap },
-    { "BGL-15", "bluegene-l", "S", EMU_EXP_PACKETS, "all-to-all within planes and lines", bgl_run_subsets },
-    { "BGL-16", "bluegene-l", "A", EMU_EXP_PACKETS, "hint bits around three dead nodes", run_around },
-    { "BGL-17", "bluegene-l", "S", EMU_EXP_PACKETS, "the same results for any number of threads", bgl_run_threads },
-    { "BGL-18", "bluegene-l", "A", EMU_EXP_ANALYTIC, "hops and bisection of 64 x 32 x 32", run_asymmetry },
-    { "BGL-19", "bluegene-l", "S", EMU_EXP_PACKETS, "high priority overtakes; network before injection",
+    { "BGL-13", "bluegene-l", "AS", "CM", EMU_EXP_PACKETS, "line broadcast and plane fill", bgl_run_broadcast },
+    { "BGL-14", "bluegene-l", "QS", "MM", EMU_EXP_PACKETS, "a one-cycle gap in arbitration fills channels",
+      bgl_run_gap },
+    { "BGL-15", "bluegene-l", "S", "M", EMU_EXP_PACKETS, "all-to-all within planes and lines", bgl_run_subsets },
+    { "BGL-16", "bluegene-l", "A", "C", EMU_EXP_PACKETS, "hint bits around three dead nodes", run_around },
+    { "BGL-17", "bluegene-l", "S", "M", EMU_EXP_PACKETS, "the same results for any number of threads",
+      bgl_run_threads },
+    { "BGL-18", "bluegene-l", "A", "C", EMU_EXP_ANALYTIC, "hops and bisection of 64 x 32 x 32", run_asymmetry },
+    { "BGL-19", "bluegene-l", "S", "M", EMU_EXP_PACKETS, "high priority overtakes; network before injection",
       bgl_run_priority },
-    { "BGL-20", "bluegene-l", "F", EMU_EXP_LIVE, "FIFOs, watermarks, checksums of the processor interface", NULL },
-    { "AUD-BGL", "bluegene-l", "A", EMU_EXP_ANALYTIC, "deadlock audit of four escape channels", run_audits },
+    { "BGL-20", "bluegene-l", "F", "-", EMU_EXP_LIVE, "FIFOs, watermarks, checksums of the processor interface", NULL },
+    { "AUD-BGL", "bluegene-l", "A", "C", EMU_EXP_ANALYTIC, "deadlock audit of four escape channels", run_audits },
     { 0 },
 };

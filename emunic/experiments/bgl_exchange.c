@@ -15,15 +15,9 @@
 #include <stdlib.h>
 
 #include "emunic/experiments/bgl_run.h"
+#include "emunic/experiments/ledger.h"
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/torus.h"
-
-/*
- * Processor time to hand one packet to the network, software's own. Fitted: an all-to-all of one 32-byte packet per
- * pair reaches 71 % of peak on 8 x 8 x 8 (BGL-10, kind K). Packets of all other runs of this file that stand for
- * hardware measurements are spaced by it.
- */
-#define PACKET_START_NS 365.0
 
 struct exchange {
     const char *spec;
@@ -31,7 +25,7 @@ struct exchange {
     uint32_t rounds;
     uint32_t units;    /* 0: full packets */
     double gap_cycles; /* between two packets of a node; 0: as fast as the network takes them */
-    bool has_ends;     /* as measured on hardware, nodes have finite FIFOs */
+    bool is_hardware;  /* a processor makes the packets, nic.packet_start_ns apart, and FIFOs are finite */
 };
 
 struct outcome {
@@ -56,9 +50,9 @@ static int run_one(struct emu_exp *x, const struct exchange *e, double from, dou
 
     if (r < 0)
         return r;
-    options.gap_ps = e->gap_cycles * run.cycle_ps;
+    options.gap_ps = e->is_hardware ? bgl_packet_start_ns(run.m) * 1000 : e->gap_cycles * run.cycle_ps;
     bgl_end(&run);
-    r = bgl_start(x, &run, e->spec, &options, BGL_COUNT_OCCUPANCY | (e->has_ends ? BGL_HAS_ENDS : 0));
+    r = bgl_start(x, &run, e->spec, &options, BGL_COUNT_OCCUPANCY | (e->is_hardware ? BGL_HAS_ENDS : 0));
     if (r < 0)
         return r;
     packets = (uint64_t)e->rounds * emu_machine_n_nodes(run.m) * (emu_machine_n_nodes(run.m) - 1);
@@ -121,8 +115,6 @@ static int run_symmetric(struct emu_exp *x, bool is_full)
     return 0;
 }
 
-#define PACE (1 / 1.05)
-
 static int run_asymmetric(struct emu_exp *x, bool is_full)
 {
     static const uint32_t full_machine[BGL_DIMS] = { 64, 32, 32 };
@@ -137,16 +129,18 @@ static int run_asymmetric(struct emu_exp *x, bool is_full)
     int r;
 
     bgl_exchange_bound(full_machine, &all, of);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_figure(x, 'A', "bound_utilisation", "%", emu_exp_rounded(66.7, 1), 100 * all);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_figure(x, 'A', "bound_payload", "%", emu_exp_rounded(59, 0), 100 * all * 240 / 270);
     r = run_one(x, &e, 0.4, 0.7, &flood);
     if (r < 0)
         return r;
     /*
-     * Injection control: no node sends faster than PACE of what the longest dimension can carry. At all of it queues
-     * still grow; reduced, 75 % of peak then, and 94, 91, 83 at 1/1.05, 1/1.1, 1/1.2 of it.
+     * Injection control: no node sends faster than the ledger's pace of what the longest dimension can carry. At all
+     * of it queues still grow; reduced, 75 % of peak then, and 94, 91, 83 at 1/1.05, 1/1.1, 1/1.2 of it.
      */
-    e.gap_cycles = bgl_exchange_cycles(small, 270) / (nodes - 1) / PACE;
+    e.gap_cycles = bgl_exchange_cycles(small, 270) / (nodes - 1) / emu_ledger_value("bluegene-l", "exchange.pace");
     r = run_one(x, &e, 0.7, 1, &paced);
     if (r < 0)
         return r;
@@ -203,8 +197,7 @@ static int measure_sizes(struct emu_exp *x, uint32_t machine, FILE *data, double
             .spec = machines[machine],
             .rounds = exchange_sizes[i].rounds,
             .units = exchange_sizes[i].units,
-            .gap_cycles = PACKET_START_NS / (40.0 / 7),
-            .has_ends = true,
+            .is_hardware = true,
         };
         double step = machine * SIZES + i;
         struct outcome o;
@@ -231,15 +224,22 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
 {
     FILE *data = emu_exp_data(x, "peak", "All-to-all", "payload bytes per pair", "% of peak");
     double peak[2][SIZES];
-    int r = 0;
+    double packet_start_ns;
+    struct bgl_run run;
+    int r = bgl_machine(x, &run, "bluegene-l");
 
+    if (r < 0)
+        return r;
+    packet_start_ns = bgl_packet_start_ns(run.m);
+    bgl_end(&run);
     for (uint32_t machine = 0; r == 0 && machine < 2; machine++)
         r = measure_sizes(x, machine, data, peak[machine]);
     if (data)
         fclose(data);
     if (r < 0)
         return r;
-    emu_exp_fitted(x, "one_packet_of_32_bytes", "%", 71, peak[0][0], emu_exp_param("packet_start_ns", PACKET_START_NS));
+    emu_exp_fitted(x, "one_packet_of_32_bytes", "%", 71, peak[0][0],
+                   emu_exp_param("nic.packet_start_ns", packet_start_ns));
     emu_exp_figure(x, 'P', "ten_full_packets", "%", emu_exp_range(92, 98),
                    peak[0][3]); /* 94 - 96, 2 points either way */
     emu_exp_why(x,
@@ -275,13 +275,12 @@ static int run_spot(struct emu_exp *x, uint32_t edge, uint64_t packets_per_node,
 {
     struct spot_region region = { .edge = edge };
     bool senders[512];
-    const struct emu_generator_options options = {
+    struct emu_generator_options options = {
         .pattern = EMU_PATTERN_CUSTOM,
         .pick = pick_in_region,
         .pick_ctx = &region,
         .packets_per_node = packets_per_node,
         .senders = senders,
-        .gap_ps = PACKET_START_NS * 1000,
         .is_regular = true,
     };
     uint64_t packets = 0;
@@ -296,6 +295,7 @@ static int run_spot(struct emu_exp *x, uint32_t edge, uint64_t packets_per_node,
         senders[nid] = at[0] >= edge || at[1] >= edge || at[2] >= edge;
         packets += senders[nid] ? packets_per_node : 0;
     }
+    options.gap_ps = bgl_packet_start_ns(shape.m) * 1000;
     region.torus = emu_torus_of(shape.m); /* the same numbers on the machine that runs */
     r = bgl_start(x, &run, "bluegene-l", &options, BGL_HAS_ENDS);
     if (r == 0) {

@@ -130,21 +130,32 @@ static int measure_responses(struct emu_exp *x, const struct response_curve *cur
     return 0;
 }
 
+/* The bounds of 10 and 5 per cent were our reading of a plot that is lost. What the source says in words is an order. */
 static void report_at_90(struct emu_exp *x, const double response[CONFIGS])
 {
+    double four = response[DYN_4_4] / response[DYN_2_2];
+    double two = response[DYN_2_1] / response[DYN_1_1];
+    struct emu_exp_before before = { .source = { .tolerance = EMU_TOL_BELOW, .src = 0.1 } };
+
     emu_exp_below(x, 'Q', "dynamic_to_deterministic_at_90", "ratio", 1, response[DYN_2_2] / response[DET]);
-    emu_exp_below(x, 'Q', "4_4_against_2_2_at_90", "ratio", 0.1, fabs(response[DYN_4_4] / response[DYN_2_2] - 1));
-    emu_exp_why(x, "the order is the source's, the distance is not: at 90 %% load most of the time is spent behind "
-                   "other heads, and four channels still halve what waits there. The plot that the bound was read "
-                   "from is lost");
-    emu_exp_below(x, 'Q', "2_1_against_1_1_at_90", "ratio", 0.1, fabs(response[DYN_2_1] / response[DYN_1_1] - 1));
-    emu_exp_why(x, "with one channel and one path the machine saturates at about 86 %% utilisation, so at 90 %% "
-                   "its queues grow with time, and the two cannot be compared there. The plot that the bound was read "
-                   "from is lost");
+    emu_exp_at_most(x, 'Q', "4_4_to_2_2_at_90", "ratio", 1, four);
+    before.got = fabs(four - 1);
+    before.text =
+        "bound of ours, revised to the order: |4/4 - 2/2| below 10 % was read from a lost plot. At 90 % load most "
+        "of the time is spent behind other heads, and four channels halve what waits there";
+    emu_exp_before(x, &before);
+    emu_exp_below(x, 'Q', "2_2_to_2_1_at_90", "ratio", 1, response[DYN_2_2] / response[DYN_2_1]);
+    emu_exp_at_most(x, 'Q', "2_1_to_1_1_at_90", "ratio", 1, two);
+    before.got = fabs(two - 1);
+    before.text =
+        "bound of ours, revised to the order: |2/1 - 1/1| below 10 % was read from a lost plot. With one channel "
+        "and one path the machine saturates at 86 %, so at 90 % its queues grow with time";
+    emu_exp_before(x, &before);
 }
 
 static int run_response_at(struct emu_exp *x, struct response_curve curve)
 {
+    double least = INFINITY; /* of deterministic over the slowest dynamic, below 30 % load */
     double widest = 0;
     double widest_dynamic = 0;
     int r = 0;
@@ -157,6 +168,7 @@ static int run_response_at(struct emu_exp *x, struct response_curve curve)
         if (r < 0)
             break;
         if (curve.loads[i] < 0.3) {
+            least = fmin(least, at.of[DET] / at.highest);
             widest_dynamic = fmax(widest_dynamic, at.highest / at.lowest - 1);
             widest = fmax(widest, fmax(at.highest, at.of[DET]) / fmin(at.lowest, at.of[DET]) - 1);
         }
@@ -168,11 +180,14 @@ static int run_response_at(struct emu_exp *x, struct response_curve curve)
     if (r < 0)
         return r;
     emu_exp_at_most(x, 'Q', "spread_below_30_dynamic", "ratio", 0.05, widest_dynamic);
-    emu_exp_at_most(x, 'Q', "spread_below_30", "ratio", 0.05, widest);
-    emu_exp_why(x, "the deterministic curve lies above the others at any load: its packets wait for one link, and a "
-                   "busy one costs half a packet (135 cycles) in the mean, while a dynamic packet takes another "
-                   "direction. At 25 %% load and six hops that is some 150 cycles of 450. The plot that the bound was "
-                   "read from is lost");
+    emu_exp_at_least(x, 'Q', "deterministic_to_dynamic_below_30", "ratio", 1, least);
+    emu_exp_before(x,
+                   &(struct emu_exp_before){
+                       .source = { .tolerance = EMU_TOL_AT_MOST, .src = 0.05 },
+                       .got = widest,
+                       .text = "bound of ours, revised to the order: all five curves within 5 % was read from a lost "
+                               "plot. A deterministic packet waits for one link, where a busy one costs half a packet, "
+                               "and a dynamic one takes another: at 25 % load and 6 hops some 150 cycles of 450" });
     return 0;
 }
 
@@ -443,13 +458,16 @@ int bgl_run_priority(struct emu_exp *x)
                        percents[i], loaded, f.network, f.utilisation);
         emu_exp_progress(x, (i + 2) / 6.0);
     }
-    emu_exp_at_most(x, 'S', "high_priority_to_idle", "ratio", 2, loaded / idle);
+    emu_exp_at_most(x, 'S', "high_priority_to_idle", "ratio", 3.2, loaded / idle);
+    emu_exp_before(x,
+                   &(struct emu_exp_before){ .source = { .tolerance = EMU_TOL_AT_MOST, .src = 2 },
+                                             .got = NAN,
+                                             .text = "bound of ours, revised: a packet on a link is not broken off, so "
+                                                     "each of 6 hops waits half a full packet: 1 + 6 x 135 / 380 = "
+                                                     "3.1" });
     emu_exp_why(x,
-                "a packet on a link is not broken off: at each of 6 hops in the mean a high-priority packet meets a "
-                "busy link and waits half a packet for it, 135 cycles, so about %.0f + 6 x 135 = %.0f cycles are the "
-                "least; twice the idle time can only hold up to 2 hops. The bound of the specification is its own, not "
-                "the source's",
-                round(idle / 10) * 10, round(idle / 10) * 10 + 810);
+                "a reduced run is still filling: 3.56 after 15 000 cycles, 3.35 after 40 000, 3.27 after 100 000; the "
+                "full one has 200 000 and gives 3.14");
     emu_exp_holds(x, 'S', "utilisation_rises_with_percent", is_monotone);
     emu_exp_detail(x, "high priority on an idle machine: %.0f cycles, under saturation %.0f", idle, loaded);
     return 0;

@@ -17,6 +17,11 @@
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/topology.h"
 
+double bgl_packet_start_ns(const struct emu_machine *m)
+{
+    return m->params.torus.bgl.packet_start_ps * 1e-3;
+}
+
 /* ---- bounds ---- */
 
 /* Hops of all ways from one place of a ring to all, itself included. */

@@ -85,6 +85,9 @@ double bgl_mean_hops(const uint32_t size[BGL_DIMS]);
  * the longest dimension is the bottleneck. */
 void bgl_exchange_bound(const uint32_t size[BGL_DIMS], double *all_out, double of_out[BGL_DIMS]);
 
+/* A processor's time to make or take a packet, ns. For runs that stand for measurements of hardware. */
+double bgl_packet_start_ns(const struct emu_machine *m);
+
 /* Shortest time of an all-to-all of so many units on the wire per pair, in cycles: N x Lmax / 8 x units. */
 double bgl_exchange_cycles(const uint32_t size[BGL_DIMS], double wire_units);
 

@@ -9,9 +9,9 @@
  * nothing here ever drifts, and no machine was measured like that. The length of the run follows from the time that a
  * swap takes when the pair is alone, and it goes on until every pair has done enough of them.
  *
- * A message shorter than duplex_bytes_min does not pay the host's duplex cost: the source sees the ratio of one-way to
- * swap bandwidth step from 50 % to 60 % at 32 KB on the XD1 (spec/machines.md XD1-4), which a cost that all messages
- * pay cannot give. We take the step as the change from eager copies to the NIC's own transfers.
+ * A message shorter than host.duplex_bytes_min does not pay the host's duplex cost: the source sees the ratio of one-
+ * way to swap bandwidth step from 50 % to 60 % at 32 KB on the XD1 (spec/machines.md XD1-4), which a cost that all
+ * messages pay cannot give. We take the step as the change from eager copies to the NIC's own transfers.
  */
 #include "emunic/experiments/cug.h"
 
@@ -64,7 +64,7 @@ static struct emu_nic_setup setup_for(const struct cug *c, uint32_t bytes)
 {
     struct emu_nic_setup setup = c->setup;
 
-    if (bytes < c->duplex_bytes_min)
+    if (bytes < setup.host.duplex_bytes_min)
         setup.host.duplex_share = 0;
     return setup;
 }

@@ -29,8 +29,7 @@ struct cug {
     struct emu_exp *x;     /* borrowed */
     struct emu_machine *m; /* owned */
     struct emu_nic_setup setup;
-    uint32_t duplex_bytes_min; /* shorter messages do not pay host.duplex_percent (XD1) */
-    int error;                 /* of the first run that failed; all later ones do nothing */
+    int error; /* of the first run that failed; all later ones do nothing */
 };
 
 /* The machine must have a host section: -EINVAL. */

@@ -16,8 +16,10 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/text.h"
+#include "emunic/experiments/ledger.h"
 #include "emunic/experiments/runner.h"
 #include "emunic/experiments/traffic.h"
+#include "emunic/fabric/sim/sim.h"
 
 #define TEXT_MAX 1024
 #define WORD_MAX 128 /* of a value that is a text */
@@ -29,9 +31,13 @@ struct emu_exp {
     struct emu_exp_context context;
     void (*progress)(void *ctx, double fraction);
     void *progress_ctx;
-    json_t *lines;  /* owned */
-    json_t *metric; /* borrowed from lines: the last one; NULL: none yet */
-    char id[32];    /* with the part */
+    json_t *lines;                 /* owned */
+    json_t *metric;                /* borrowed from lines: the last one; NULL: none yet */
+    char id[32];                   /* with the part */
+    double got;                    /* of the last metric */
+    enum emu_exp_class next_class; /* EMU_CLASS_NONE: of the row */
+    uint64_t seen_packets;         /* simulated by this process when the last metric was reported */
+    uint64_t packets;              /* of these, for the last metric that had any */
     uint32_t n_passed;
     uint32_t n_failed;
     bool is_short_of_memory;
@@ -136,6 +142,76 @@ static bool judge(const struct emu_metric *m)
     return false;
 }
 
+/* ---- classes ---- */
+
+static const char *class_name(enum emu_exp_class class_of)
+{
+    static const char *const names[] = { "none", "measured", "counted", "fitted", "formula" };
+
+    return names[class_of];
+}
+
+/* The metric's own, that of emu_exp_class(), or of its kind in the experiment's row. */
+static enum emu_exp_class class_of_metric(const struct emu_exp *x, const struct emu_metric *m)
+{
+    static const char letters[] = "MCKF"; /* in the order of the enum, which begins with none */
+    const char *kind = m->kind ? strchr(x->experiment->kinds, m->kind) : NULL;
+    const char *classes = x->experiment->classes;
+    const char *letter;
+
+    if (m->class_of != EMU_CLASS_NONE)
+        return m->class_of;
+    if (x->next_class != EMU_CLASS_NONE)
+        return x->next_class;
+    if (!kind || !classes || (size_t)(kind - x->experiment->kinds) >= strlen(classes))
+        return EMU_CLASS_NONE;
+    letter = strchr(letters, classes[kind - x->experiment->kinds]);
+    return letter ? (enum emu_exp_class)(letter - letters + 1) : EMU_CLASS_NONE;
+}
+
+void emu_exp_class(struct emu_exp *x, enum emu_exp_class class_of)
+{
+    x->next_class = class_of;
+}
+
+/* Packets since the last metric. Metrics that are reported one after another share those of the first. */
+static void count_packets(struct emu_exp *x)
+{
+    uint64_t now = emu_sim_packets_of_process();
+
+    if (now > x->seen_packets)
+        x->packets = now - x->seen_packets;
+    x->seen_packets = now;
+}
+
+/* "x1:host.caf_ns" is of the X1, "host.caf_ns" of the experiment's machine. */
+static bool is_in_ledger(const struct emu_exp *x, const char *param)
+{
+    const char *colon = strchr(param, ':');
+    char machine[64];
+
+    if (!colon)
+        return emu_ledger_find(x->experiment->machine, param);
+    snprintf(machine, sizeof(machine), "%.*s", (int)(colon - param), param);
+    return emu_ledger_find(machine, colon + 1);
+}
+
+/* What is not true of a metric's class; NULL: it is true. */
+static const char *class_flaw(const struct emu_exp *x, const struct emu_metric *m, enum emu_exp_class class_of)
+{
+    if (class_of == EMU_CLASS_NONE)
+        return "it has no class";
+    if (class_of == EMU_CLASS_MEASURED && x->packets == 0)
+        return "it says that it is measured, but no packet was simulated for it";
+    if ((m->kind == 'K') != (class_of == EMU_CLASS_FITTED))
+        return "kind K and class fitted go together";
+    if (class_of == EMU_CLASS_FITTED && !m->param_name)
+        return "it is fitted, but tells no parameter";
+    if (class_of == EMU_CLASS_FITTED && !is_in_ledger(x, m->param_name))
+        return "its parameter is not in the ledger";
+    return NULL;
+}
+
 /* What makes a metric none at all; NULL: it is one. */
 static const char *flaw(const struct emu_exp *x, const struct emu_metric *m)
 {
@@ -147,11 +223,9 @@ static const char *flaw(const struct emu_exp *x, const struct emu_metric *m)
         return "its kind is not one of ASKPFQ";
     if (!strchr(x->experiment->kinds, m->kind))
         return "its kind is not one that the experiment's row names";
-    if (m->kind == 'K' && !m->param_name)
-        return "it is fitted, but tells no parameter";
     if (m->param_name && !isfinite(m->param_value))
         return "its parameter is not a number";
-    return NULL;
+    return class_flaw(x, m, class_of_metric(x, m));
 }
 
 /* ---- lines ---- */
@@ -183,15 +257,20 @@ static void add_metric(struct emu_exp *x, const struct emu_metric *m, bool is_pa
     char name[WORD_MAX];
     char tol[WORD_MAX];
     char unit[WORD_MAX];
+    enum emu_exp_class class_of = class_of_metric(x, m);
     json_t *line;
 
     tolerance_text(m, tol);
     to_word(m->name, name);
     to_word(m->unit ? m->unit : "1", unit);
-    line = json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:I, s:s}", "id", x->id, "metric", name, "src",
+    line = json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:I, s:s, s:s}", "id", x->id, "metric", name, "src",
                      value_json(m, m->src, m->src_text), "got", value_json(m, m->got, m->got_text), "unit", unit, "tol",
-                     tol, "kind", kind, "seed", (json_int_t)x->context.seed, "verdict", is_pass ? "PASS" : "FAIL");
+                     tol, "kind", kind, "seed", (json_int_t)x->context.seed, "verdict", is_pass ? "PASS" : "FAIL",
+                     "class", class_name(class_of));
     x->metric = line;
+    x->got = m->got;
+    if (line && class_of == EMU_CLASS_MEASURED)
+        x->is_short_of_memory |= json_object_set_new(line, "packets", json_integer((json_int_t)x->packets)) < 0;
     if (line && m->tolerance == EMU_TOL_RANGE)
         x->is_short_of_memory |= json_object_set_new(line, "src_high", json_real(m->src_high)) < 0;
     if (line && m->param_name && isfinite(m->param_value))
@@ -207,10 +286,14 @@ static void add_metric(struct emu_exp *x, const struct emu_metric *m, bool is_pa
 
 bool emu_exp_report(struct emu_exp *x, const struct emu_metric *metric)
 {
-    const char *problem = flaw(x, metric);
-    bool is_pass = !problem && judge(metric);
+    const char *problem;
+    bool is_pass;
 
+    count_packets(x);
+    problem = flaw(x, metric);
+    is_pass = !problem && judge(metric);
     add_metric(x, metric, is_pass);
+    x->next_class = EMU_CLASS_NONE;
     if (problem)
         emu_exp_detail(x, "%s: not a valid metric: %s", metric->name ? metric->name : "?", problem);
     return is_pass;
@@ -244,6 +327,29 @@ void emu_exp_why(struct emu_exp *x, const char *format, ...)
     one_line(format, args, text);
     va_end(args);
     x->is_short_of_memory |= json_object_set_new(x->metric, "why", json_string(text)) < 0;
+}
+
+void emu_exp_before(struct emu_exp *x, const struct emu_exp_before *before)
+{
+    struct emu_metric m = { .kind = 'A',
+                            .name = "before",
+                            .tolerance = before->source.tolerance,
+                            .src = before->source.src,
+                            .src_high = before->source.src_high,
+                            .got = isnan(before->got) ? x->got : before->got,
+                            .tol = before->source.tol,
+                            .decimals = before->source.decimals };
+    char tol[WORD_MAX];
+    json_t *old;
+
+    if (!x->metric)
+        return;
+    tolerance_text(&m, tol);
+    old = json_pack("{s:o, s:o, s:s, s:s, s:s}", "src", value_json(&m, m.src, NULL), "got", value_json(&m, m.got, NULL),
+                    "tol", tol, "verdict", judge(&m) ? "PASS" : "FAIL", "text", before->text);
+    if (old && m.tolerance == EMU_TOL_RANGE)
+        x->is_short_of_memory |= json_object_set_new(old, "src_high", json_real(m.src_high)) < 0;
+    x->is_short_of_memory |= json_object_set_new(x->metric, "before", old) < 0;
 }
 
 void emu_exp_part(struct emu_exp *x, const char *part)
@@ -383,7 +489,10 @@ static json_t *finish(struct emu_exp *x, double seconds, double cpu_seconds)
 
 static bool begin(struct emu_exp *x, const struct emu_experiment *experiment, const struct emu_exp_context *context)
 {
-    *x = (struct emu_exp){ .experiment = experiment, .context = *context, .lines = json_array() };
+    *x = (struct emu_exp){ .experiment = experiment,
+                           .context = *context,
+                           .lines = json_array(),
+                           .seen_packets = emu_sim_packets_of_process() };
     emu_exp_part(x, NULL);
     return x->lines;
 }
@@ -456,6 +565,22 @@ static const char *text_of(const json_t *line, const char *key)
     return text ? text : "-";
 }
 
+static void print_before(const json_t *before, FILE *out)
+{
+    const json_t *high = json_object_get(before, "src_high");
+
+    fputs("# before: src=", out);
+    print_value(json_object_get(before, "src"), out);
+    if (high) {
+        fputs("..", out);
+        print_value(high, out);
+    }
+    fputs(" got=", out);
+    print_value(json_object_get(before, "got"), out);
+    fprintf(out, " tol=%s verdict=%s; %s\n", text_of(before, "tol"), text_of(before, "verdict"),
+            text_of(before, "text"));
+}
+
 static void print_metric(const json_t *line, FILE *out)
 {
     const json_t *param = json_object_get(line, "param");
@@ -470,9 +595,9 @@ static void print_metric(const json_t *line, FILE *out)
     }
     fputs(" got=", out);
     print_value(json_object_get(line, "got"), out);
-    fprintf(out, " unit=%s tol=%s kind=%s seed=%" JSON_INTEGER_FORMAT " verdict=%s", text_of(line, "unit"),
+    fprintf(out, " unit=%s tol=%s kind=%s seed=%" JSON_INTEGER_FORMAT " verdict=%s class=%s", text_of(line, "unit"),
             text_of(line, "tol"), text_of(line, "kind"), json_integer_value(json_object_get(line, "seed")),
-            text_of(line, "verdict"));
+            text_of(line, "verdict"), text_of(line, "class"));
     if (param) {
         fprintf(out, " param=%s:", text_of(param, "name"));
         print_value(json_object_get(param, "value"), out);
@@ -480,6 +605,8 @@ static void print_metric(const json_t *line, FILE *out)
     fputc('\n', out);
     if (why)
         fprintf(out, "# why: %s\n", json_string_value(why));
+    if (json_object_get(line, "before"))
+        print_before(json_object_get(line, "before"), out);
 }
 
 int emu_exp_print(const json_t *report, FILE *out)

@@ -9,7 +9,13 @@
  *
  * One metric is one line (spec/machines.md 0.5):
  *   EXP <id> <metric> src=<value> got=<value> unit=<u> tol=<t> kind=<A|S|K|P|F|Q> seed=<n> verdict=<PASS|FAIL>
+ *   class=<measured|counted|fitted|formula>
  * A tolerance is the specification's, never wider in quick mode; a FAIL is an honest answer and gets an emu_exp_why().
+ *
+ * The kind says what the source's figure asks for, the class what ours is worth as evidence. A figure without a class
+ * fails; so does one that says "measured" when no packet was simulated for it, and one that says "fitted" and names no
+ * row of the ledger (ledger.h). An experiment's row has a class for each of its kinds; emu_exp_class() is for figures
+ * that differ from it.
  *
  * Example:
  *   static int run_xc20(struct emu_exp *x)
@@ -27,8 +33,8 @@
  *   }
  *
  *   const struct emu_experiment emu_xc_experiments[] = {
- *       { "XC-20", "aries", "AP", EMU_EXP_ANALYTIC, "about 100 ns per hop, at most 5 minimal hops", run_xc20 },
- *       { "XC-36", "aries", "F", EMU_EXP_LIVE, "communication domain: contact outside is refused" },
+ *       { "XC-20", "aries", "AP", "CM", EMU_EXP_PACKETS, "about 100 ns per hop, at most 5 minimal hops", run_xc20 },
+ *       { "XC-36", "aries", "F", "-", EMU_EXP_LIVE, "communication domain: contact outside is refused" },
  *       { 0 },
  *   };
  */
@@ -50,10 +56,21 @@ enum emu_exp_needs {
     EMU_EXP_LIVE,         /* real processes: listed, never run here; `run` is NULL */
 };
 
+/* What a figure is worth as evidence. The letters are those of emu_experiment.classes. */
+enum emu_exp_class {
+    EMU_CLASS_NONE = 0,
+    EMU_CLASS_MEASURED, /* M: read off packets that were simulated */
+    EMU_CLASS_COUNTED,  /* C: counted on the built machine: links, routes, lengths of paths */
+    EMU_CLASS_FITTED,   /* K: a parameter was chosen so that it comes out; the ledger has the parameter */
+    EMU_CLASS_FORMULA,  /* F: computed from parameters or other figures; no machine, no packet */
+};
+
 struct emu_experiment {
     const char *id;      /* "XC-24"; the parts of a row ("TITAN-2a") are one experiment "TITAN-2" */
     const char *machine; /* as the command takes it: "aries"; "all" for those that compare machines */
     const char *kinds;   /* letters of spec/machines.md 0.2, each once: "AS" */
+    const char
+        *classes; /* of the figures of each kind, in this order: M C K F of enum emu_exp_class, '-': no figures */
     enum emu_exp_needs needs;
     const char *summary; /* one line, no full stop, up to 80 characters */
     /* Reports the metrics. 0, or negative errno: then the experiment has failed, and a line says so. */
@@ -103,9 +120,10 @@ enum emu_tolerance {
 };
 
 struct emu_metric {
-    char kind;        /* A S K P F Q */
-    const char *name; /* lower case letters, digits, '_': "put8_latency" */
-    const char *unit; /* no blanks: "us", "GB/s"; NULL: "1" */
+    char kind;                   /* A S K P F Q */
+    enum emu_exp_class class_of; /* EMU_CLASS_NONE: that of emu_exp_class(), or of the experiment's row */
+    const char *name;            /* lower case letters, digits, '_': "put8_latency" */
+    const char *unit;            /* no blanks: "us", "GB/s"; NULL: "1" */
     enum emu_tolerance tolerance;
     double src;
     double src_high; /* EMU_TOL_RANGE */
@@ -114,12 +132,16 @@ struct emu_metric {
     int decimals;         /* EMU_TOL_ROUNDED */
     const char *src_text; /* EMU_TOL_TEXT; blanks are printed as '_' */
     const char *got_text;
-    const char *param_name; /* K only, and required there: the fitted parameter ... */
-    double param_value;     /* ... and its value */
+    const char *param_name; /* fitted only, and required there: the parameter as the ledger has it ... */
+    double param_value;     /* ... and its value. "x1:host.caf_ns" names another machine than the experiment's */
 };
 
-/* Returns the verdict. Texts are copied. A kind that the experiment's row does not name is a FAIL. */
+/* Returns the verdict. Texts are copied. A kind that the experiment's row does not name is a FAIL, and so is a figure
+ * whose class is not true. */
 bool emu_exp_report(struct emu_exp *x, const struct emu_metric *metric);
+
+/* The class of the next figure alone. */
+void emu_exp_class(struct emu_exp *x, enum emu_exp_class class_of);
 
 /* What the source says, and how near a figure has to come to it. */
 struct emu_exp_source {
@@ -182,6 +204,17 @@ void emu_exp_detail(struct emu_exp *x, const char *format, ...) __attribute__((f
 /* Why the metric just reported fails, or would: what was looked into and found. Printed, and in
  * docs/generated/fidelity.md, if it did fail; dropped if it passed. */
 void emu_exp_why(struct emu_exp *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * The metric just reported is judged otherwise than before: its bound was our reading of the source and is revised, or
+ * what is measured is read in another way. The verdict before is printed beside the one now, and on the page.
+ */
+struct emu_exp_before {
+    struct emu_exp_source source;
+    double got;       /* what was measured before; not a number: the same */
+    const char *text; /* why: "bound of ours, revised: 1 + 6 x 135 / 380 = 3.1" */
+};
+void emu_exp_before(struct emu_exp *x, const struct emu_exp_before *before);
 
 /* ---- registry ---- */
 

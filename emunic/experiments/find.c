@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finding experiments in the tables.
+ * Finding experiments in the tables, and rows of the ledger.
  */
 #include "emunic/experiments/experiment.h"
 
+#include <math.h>
 #include <string.h>
 #include <strings.h>
+
+#include "emunic/experiments/ledger.h"
 
 const struct emu_experiment *emu_experiment_at(size_t index)
 {
@@ -39,4 +42,27 @@ const struct emu_experiment *emu_experiment_find(const char *id)
             whole = e;
     }
     return whole;
+}
+
+const struct emu_ledger_row *emu_ledger_find(const char *machine, const char *parameter)
+{
+    for (const struct emu_ledger_row *row = emu_ledger; row->machine; row++) {
+        if (strcmp(row->machine, machine) == 0 && strcmp(row->parameter, parameter) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+double emu_ledger_value(const char *machine, const char *parameter)
+{
+    const struct emu_ledger_row *row = emu_ledger_find(machine, parameter);
+
+    return row && row->value != 0 ? row->value : NAN;
+}
+
+const char *emu_ledger_sort_name(enum emu_ledger_sort sort)
+{
+    static const char *const names[] = { "none", "fitted", "tuned", "assumed" };
+
+    return names[sort];
 }

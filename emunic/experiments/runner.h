@@ -6,8 +6,9 @@
  *   {"id": "XC-20", "machine": "aries", "seed": 1, "seconds": 0.4, "cpu_seconds": 0.4, "passed": 3, "failed": 0,
  *    "lines": [
  *     {"id": "XC-20", "metric": "hop_slope", "src": 100, "got": 100.2, "unit": "ns", "tol": "1%", "kind": "P",
- *      "seed": 1, "verdict": "PASS"},
+ *      "seed": 1, "verdict": "PASS", "class": "measured", "packets": 4711},
  *     {"detail": "free text"}]}
+ * "packets" are those that were simulated for a measured metric. One that was judged otherwise before has "before".
  * A fitted metric has "param": {"name": "t_issue_ns", "value": 512}; a failed one may have "why".
  */
 #ifndef EMUNIC_EXPERIMENTS_RUNNER_H

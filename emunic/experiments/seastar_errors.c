@@ -77,7 +77,9 @@ static void corrupt_packets(struct emu_exp *x, uint64_t n)
         if (i % 100000 == 0)
             emu_exp_progress(x, (double)i / (double)n * 0.8);
     }
+    emu_exp_class(x, EMU_CLASS_FORMULA); /* of the check alone: no packet, no machine */
     emu_exp_exact(x, 'S', "silent_corruption", "flits", 0, (double)silent);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_figure(
         x, 'S', "escapes_of_crc16", "flits",
         emu_exp_range((double)n / 65536 - 4 * sqrt((double)n / 65536), (double)n / 65536 + 4 * sqrt((double)n / 65536)),

@@ -10,8 +10,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "emunic/experiments/ledger.h"
 #include "emunic/experiments/seastar_experiments.h"
 #include "emunic/fabric/torus.h"
+#include "emunic/model/nic_rates.h"
 #include "emunic/model/nic_scenario.h"
 
 #define MB 1e6
@@ -142,6 +144,8 @@ int emu_seastar_both_ways(struct emu_exp *x)
     both = 4 * MB / both_ways_us(&b, 2000000);
     emu_exp_figure(x, 'P', "biput_peak_over_put_peak", "1", emu_exp_within(2, 0.03), both / one);
     emu_exp_above(x, 'P', "biput_peak", "MB/s", 2200, both);
+    emu_exp_detail(x, "shared by both ways: HyperTransport, whose read requests go against the data they ask for "
+                      "(host.duplex_percent), and the host's core");
     close_bench(&b);
     return 0;
 }
@@ -292,9 +296,9 @@ static void accelerate(struct bench *b)
     b->setup.host.interrupt_ps = 0;
     b->setup.host.end_interrupt_ps = 0;
     b->setup.host.reply_ps = 0;
-    b->setup.host.send_ps = 500000; /* [OUR]: MPI over offloaded Portals, each side */
-    b->setup.host.recv_ps = 500000;
-    b->setup.host.packet_gap_ps = 22857; /* 64 B at the 2.8 GB/s of HyperTransport */
+    b->setup.host.send_ps = (uint32_t)(emu_ledger_value("seastar", "accelerated.software_ns") * 1000);
+    b->setup.host.recv_ps = b->setup.host.send_ps;
+    b->setup.host.packet_gap_ps = (uint32_t)(emu_ledger_value("seastar", "accelerated.packet_gap_ns") * 1000);
 }
 
 int emu_seastar_offload(struct emu_exp *x)
@@ -313,7 +317,9 @@ int emu_seastar_offload(struct emu_exp *x)
     r = emu_route_minimal(b.m, b.a.nid, b.b.nid, 0, &route);
     if (r == 0) {
         emu_exp_at_most(x, 'P', "farthest", "us", 5.0, one_way_us(&b, EMU_NIC_MESSAGE, 0));
+        emu_exp_class(x, EMU_CLASS_COUNTED);
         emu_exp_exact(x, 'P', "farthest_hops", "hops", 53, route.n_hops);
+        emu_exp_class(x, EMU_CLASS_FORMULA);
         emu_exp_at_most(x, 'P', "t_hop", "ns", 56.6, b.m->params.router.hop_ps * 1e-3);
         emu_exp_detail(x, "0.5 us of software at each end [OUR]");
     }
@@ -337,7 +343,7 @@ int emu_seastar_ceilings(struct emu_exp *x)
     (void)emu_link_get(b.m, emu_torus_of(b.m)->first_link, &link);
     emu_exp_figure(x, 'A', "hypertransport", "GB/s", emu_exp_rounded(3.2, 1), (double)processor.bytes_per_s * 1e-9);
     emu_exp_figure(x, 'A', "hypertransport_payload", "GB/s", emu_exp_rounded(2.8, 1),
-                   b.setup.host.interface_kbs * 1e-6);
+                   emu_nic_interface_mbytes_per_s(&b.setup, format->payload_bytes_max, false) * 1e-3);
     emu_exp_figure(x, 'A', "link_payload", "GB/s", emu_exp_rounded(2.5, 1),
                    (double)link.data_bytes_per_s * 1e-9 * format->payload_bytes_max * 8 / (units * format->flit_bits));
     accelerate(&b);

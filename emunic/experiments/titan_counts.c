@@ -68,6 +68,7 @@ int emu_titan_links(struct emu_exp *x)
         snprintf(name, sizeof(name), "%s_raw", classes[i].name);
         emu_exp_exact(x, 'A', name, "GB/s", classes[i].raw, gbs);
         snprintf(name, sizeof(name), "%s_data", classes[i].name);
+        emu_exp_class(x, EMU_CLASS_FORMULA);
         emu_exp_figure(x, 'A', name, "GB/s", emu_exp_rounded(classes[i].quoted, classes[i].decimals), gbs * 0.65);
     }
     emu_machine_destroy(m);
@@ -272,9 +273,13 @@ int emu_titan_system(struct emu_exp *x)
     emu_exp_exact(x, 'A', "size_y", "routers", 16, t->size[1]);
     emu_exp_exact(x, 'A', "size_z", "routers", 24, t->size[2]);
     emu_exp_holds(x, 'A', "is_torus", t->wraps[0] && t->wraps[1] && t->wraps[2]);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_exact(x, 'A', "longest_cable_25_folded", "pitches", 2, longest_cable(25, true));
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_exact(x, 'A', "longest_cable_25_unfolded", "pitches", 24, longest_cable(25, false));
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_exact(x, 'A', "longest_cable_8_folded", "pitches", 2, longest_cable(8, true));
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_exact(x, 'A', "longest_cable_8_unfolded", "pitches", 7, longest_cable(8, false));
     emu_exp_exact(x, 'A', "longest_cable_built", "pitches", 2, longest_link(m));
     emu_machine_destroy(m);

@@ -57,13 +57,13 @@ static int report_latency(struct emu_exp *x, enum emu_nic_kind kind, const char 
     setup = setup_of(x, m);
     r = latency_us(&setup, kind, NODES_PER_ROUTER, 8, &us);
     value = emu_node_param_value(emu_machine_node_params(m), key);
-    if (strcmp(key, "write_ns") == 0) /* t_issue + t_hostwrite, half each */
-        value += emu_node_param_value(emu_machine_node_params(m), "issue_ns");
+    if (strcmp(key, "issue_ns") == 0) /* t_issue + t_hostwrite, half each */
+        value += emu_node_param_value(emu_machine_node_params(m), "write_ns");
     if (strcmp(key, "send_ns") == 0) /* o_mpi, half each */
         value += emu_node_param_value(emu_machine_node_params(m), "recv_ns");
     snprintf(param, sizeof(param), "host.%s%s", key,
-             strcmp(key, "write_ns") == 0 ? "+issue_ns" :
-             strcmp(key, "send_ns") == 0  ? "+recv_ns" :
+             strcmp(key, "issue_ns") == 0 ? "+host.write_ns" :
+             strcmp(key, "send_ns") == 0  ? "+host.recv_ns" :
                                             "");
     if (r == 0)
         emu_exp_fitted(x, name, "us", src, us, emu_exp_param(param, value));
@@ -73,7 +73,7 @@ static int report_latency(struct emu_exp *x, enum emu_nic_kind kind, const char 
 
 int emu_xc_put_latency(struct emu_exp *x)
 {
-    return report_latency(x, EMU_NIC_PUT, "put8_latency", 0.8, "write_ns");
+    return report_latency(x, EMU_NIC_PUT, "put8_latency", 0.8, "issue_ns");
 }
 
 int emu_xc_get_latency(struct emu_exp *x)
@@ -659,6 +659,7 @@ int emu_xc_atomics(struct emu_exp *x)
         fclose(data);
     emu_exp_figure(x, 'A', "one_hot_word", "M/s", emu_exp_within(400, 0.01), hot);
     emu_exp_figure(x, 'A', "64_words", "M/s", emu_exp_within(400, 0.01), at_64);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_below(x, 'S', "65_words_over_64", "1", 0.5, at_65 / at_64);
     emu_exp_report(
         x, &(struct emu_metric){ .kind = 'K',
@@ -678,6 +679,7 @@ int emu_xc_atomics(struct emu_exp *x)
                                  .got = high,
                                  .param_name = "host.amo_miss_ns",
                                  .param_value = emu_node_param_value(emu_machine_node_params(m), "amo_miss_ns") });
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_holds(x, 'S', "small_pages_below_huge_ones_beyond_their_reach", is_below);
     emu_machine_destroy(m);
     return 0;

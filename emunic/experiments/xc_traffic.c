@@ -397,6 +397,7 @@ int emu_xc_flits(struct emu_exp *x)
     emu_exp_exact(x, 'A', "get_response_flits", "flits", 12, (double)get.response_flits / (double)get.operations);
     per_put = (double)(put.request_flits + put.response_flits) / (double)put.operations;
     wire_bytes = per_put * f->flit_bits / 8 * p->frame_flits / (p->frame_flits - p->frame_overhead_flits);
+    emu_exp_class(x, EMU_CLASS_FORMULA);
     emu_exp_figure(x, 'A', "put_efficiency", "percent", emu_exp_points(64.0, 0.1), 100 * 64 / wire_bytes);
 
     run.window_ps = emu_exp_context(x)->is_full ? 1000000000 : 100000000;

@@ -199,6 +199,7 @@ static const struct emu_param bluegene_l_params[] = {
     { "router.escape", EMU_PARAM_CHOICE, FIELD(escape), 0, 0, escape_choices },
     { "router.order", EMU_PARAM_CHOICE, FIELD(order), 0, 0, order_choices },
     { "nic.injection", EMU_PARAM_CHOICE, FIELD(injection), 0, 0, injection_choices },
+    { "nic.packet_start_ns", EMU_PARAM_MILLI, FIELD(packet_start_ps), 0, 1000000, NULL },
     { "nic.fifo_bytes", EMU_PARAM_COUNT, FIELD(fifo_bytes), 256, 65535, NULL },
 };
 

@@ -39,6 +39,7 @@ enum emu_rendezvous {
     X(interface_kbs, "interface_mbs", MILLI, 0, EMU_NODE_RATE_MAX, "rate each way; 0: no limit")                       \
     X(overhead_bytes, "overhead_bytes", COUNT, 0, 65536, "per transfer of a packet's data")                            \
     X(duplex_share, "duplex_percent", MILLI, 0, 1000000, "of a transfer, on the other way")                            \
+    X(duplex_bytes_min, "duplex_bytes_min", COUNT, 0, UINT32_MAX, "shorter messages do not pay that")                  \
     X(write_ps, "write_ns", MILLI, 0, EMU_NODE_TIME_MAX, "NIC to visible in memory")                                   \
     X(read_ps, "read_ns", MILLI, 0, EMU_NODE_TIME_MAX, "NIC's read of memory")                                         \
     /* NIC. */                                                                                                         \
@@ -63,6 +64,7 @@ enum emu_rendezvous {
     /* Messages. */                                                                                                    \
     X(send_ps, "send_ns", MILLI, 0, EMU_NODE_TIME_MAX, "sender's o")                                                   \
     X(recv_ps, "recv_ns", MILLI, 0, EMU_NODE_TIME_MAX, "receiver's o")                                                 \
+    X(noise_ps, "noise_ns", MILLI, 0, EMU_NODE_TIME_MAX, "operating system, per step of software")                     \
     X(send_end_ps, "send_end_ns", MILLI, 0, EMU_NODE_TIME_MAX, "core's time behind a send")                            \
     X(send_end_bytes_min, "send_end_bytes_min", COUNT, 0, UINT32_MAX, "for messages from this size")                   \
     X(send_end_bytes_max, "send_end_bytes_max", COUNT, 0, UINT32_MAX, "to this")                                       \

@@ -118,11 +118,12 @@ enum emu_bgl_injection {
 
 struct emu_bgl_params {
     uint32_t dynamic_vcs;
-    uint32_t escape;      /* enum emu_bgl_escape */
-    uint32_t order;       /* enum emu_bgl_order: of the escape channel */
-    uint32_t midplane_ps; /* wire between midplanes, beyond that of its class */
-    uint32_t fifo_bytes;  /* of an injection or reception FIFO */
-    uint32_t injection;   /* enum emu_bgl_injection */
+    uint32_t escape;          /* enum emu_bgl_escape */
+    uint32_t order;           /* enum emu_bgl_order: of the escape channel */
+    uint32_t midplane_ps;     /* wire between midplanes, beyond that of its class */
+    uint32_t fifo_bytes;      /* of an injection or reception FIFO */
+    uint32_t packet_start_ps; /* a processor's time to make or take a packet; for generators of traffic */
+    uint32_t injection;       /* enum emu_bgl_injection */
 };
 
 struct emu_torus_params {

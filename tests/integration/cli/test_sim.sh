@@ -114,9 +114,9 @@ test_run_prints_a_line_per_figure() {
     local line
     call sim run XC-18 --quick
     expect_status 0
-    expect_out '^EXP XC-18 routers_per_group src=96 got=96 unit=routers tol=exact kind=A seed=1 verdict=PASS$'
+    expect_out '^EXP XC-18 routers_per_group src=96 got=96 unit=routers tol=exact kind=A seed=1 verdict=PASS class=counted$'
     line='EXP [A-Z0-9]+-[A-Za-z0-9]+ [^ ]+ src=[^ ]+ got=[^ ]+ unit=[^ ]+ tol=[^ ]+ kind=[ASKPFQ] seed=[0-9]+ '
-    line+='verdict=(PASS|FAIL)( param=[^ ]+:[^ ]+)?$'
+    line+='verdict=(PASS|FAIL) class=(measured|counted|fitted|formula)( param=[^ ]+:[^ ]+)?$'
     [ -z "$(grep -vE "^(#|$line)" <<<"$out")" ] || bad "not an EXP line: $out"
     expect_err '^1 runs of experiments, [0-9]+ figures: [0-9]+ passed, 0 failed$'
 }

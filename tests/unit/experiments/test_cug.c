@@ -21,7 +21,7 @@ static int run_act(struct emu_exp *x)
     return 0;
 }
 
-static const struct emu_experiment act_experiment = { "XX-1", "x1", "AKPQ", EMU_EXP_PACKETS, "a test", run_act };
+static const struct emu_experiment act_experiment = { "XX-1", "x1", "AKPQ", "-", EMU_EXP_PACKETS, "a test", run_act };
 
 static json_t *run(const struct emu_experiment *experiment, uint64_t seed)
 {
@@ -119,7 +119,7 @@ static void check_duplex(struct emu_exp *x)
     struct cug c;
 
     open_machine(x, "xd1", &c);
-    c.duplex_bytes_min = 65536;
+    c.setup.host.duplex_bytes_min = 65536;
     assert_float_equal(cug_uni(&c, a, b, 65535) / cug_bi(&c, a, b, 65535), 0.5, 0.005);
     assert_true(cug_uni(&c, a, b, 65536) / cug_bi(&c, a, b, 65536) > 0.55);
     cug_close(&c);

@@ -3,7 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "emunic/experiments/ledger.h"
 #include "emunic/experiments/runner.h"
+#include "emunic/model/nic_scenario.h"
 #include "tests/unit/fabric/fixture.h"
 
 /* What the experiment of a test does. */
@@ -17,18 +19,25 @@ static int run_act(struct emu_exp *x)
 }
 
 static const struct emu_experiment first_table[] = {
-    { "XX-2", "aries", "AKPQ", EMU_EXP_PACKETS, "a test", run_act },
-    { "XX-20", "aries", "A", EMU_EXP_ANALYTIC, "another", run_act },
+    { "XX-2", "aries", "AKPQS", "CKFF", EMU_EXP_PACKETS, "a test", run_act },
+    { "XX-20", "aries", "A", "C", EMU_EXP_ANALYTIC, "another", run_act },
     { 0 },
 };
 
 static const struct emu_experiment second_table[] = {
-    { "AUD-YY", "aries", "F", EMU_EXP_LIVE, "shown elsewhere" },
+    { "AUD-YY", "aries", "F", "-", EMU_EXP_LIVE, "shown elsewhere" },
     { 0 },
 };
 
 /* The registry of this program. */
 const struct emu_experiment *const emu_experiment_tables[] = { first_table, second_table, NULL };
+
+/* The ledger of this program. */
+const struct emu_ledger_row emu_ledger[] = {
+    { "aries", "t_issue_ns", EMU_LEDGER_FITTED, "XX-2", "put of 8 bytes", 512 },
+    { "xx", "from_file", EMU_LEDGER_TUNED, "XX-2", "nothing", 0 },
+    { NULL },
+};
 
 static json_t *report_of(void (*what)(struct emu_exp *x), int result)
 {
@@ -88,20 +97,21 @@ static void report_of_each_sort(struct emu_exp *x)
 static void test_lines_have_the_form_of_the_specification(void **state)
 {
     (void)state;
-    assert_prints(report_of_each_sort, 0,
-                  "EXP XX-2 nodes src=92544 got=92544 unit=nodes tol=exact kind=A seed=7 verdict=PASS\n"
-                  "EXP XX-2 hop src=100 got=100.5 unit=ns tol=1% kind=P seed=7 verdict=PASS\n"
-                  "# seen over 5 hops\n"
-                  "EXP XX-2a put8_latency src=0.8 got=0.8125 unit=us tol=2% kind=K seed=7 verdict=PASS "
-                  "param=t_issue_ns:512\n"
-                  "EXP XX-2 valiant src=1.31..1.5 got=1.4 unit=GB/s tol=range kind=P seed=7 verdict=PASS\n"
-                  "EXP XX-2 raw src=11.7 got=11.72 unit=GB/s tol=rounded:1 kind=A seed=7 verdict=PASS\n"
-                  "EXP XX-2 utilisation src=98 got=96.9 unit=% tol=+-1.5 kind=P seed=7 verdict=PASS\n"
-                  "EXP XX-2 latency src=2 got=2.5 unit=us tol=<= kind=P seed=7 verdict=FAIL\n"
-                  "# why: the farthest pair has 6 hops\n"
-                  "EXP XX-2 class_of_min src=Z_cable got=Z_cable unit=1 tol=exact kind=A seed=7 verdict=FAIL\n"
-                  "# class of min: not a valid metric: its name is not one of letters, digits and _.-/+\n"
-                  "EXP XX-2 order src=yes got=no unit=1 tol=exact kind=Q seed=7 verdict=FAIL\n");
+    assert_prints(
+        report_of_each_sort, 0,
+        "EXP XX-2 nodes src=92544 got=92544 unit=nodes tol=exact kind=A seed=7 verdict=PASS class=counted\n"
+        "EXP XX-2 hop src=100 got=100.5 unit=ns tol=1% kind=P seed=7 verdict=PASS class=formula\n"
+        "# seen over 5 hops\n"
+        "EXP XX-2a put8_latency src=0.8 got=0.8125 unit=us tol=2% kind=K seed=7 verdict=PASS class=fitted "
+        "param=t_issue_ns:512\n"
+        "EXP XX-2 valiant src=1.31..1.5 got=1.4 unit=GB/s tol=range kind=P seed=7 verdict=PASS class=formula\n"
+        "EXP XX-2 raw src=11.7 got=11.72 unit=GB/s tol=rounded:1 kind=A seed=7 verdict=PASS class=counted\n"
+        "EXP XX-2 utilisation src=98 got=96.9 unit=% tol=+-1.5 kind=P seed=7 verdict=PASS class=formula\n"
+        "EXP XX-2 latency src=2 got=2.5 unit=us tol=<= kind=P seed=7 verdict=FAIL class=formula\n"
+        "# why: the farthest pair has 6 hops\n"
+        "EXP XX-2 class_of_min src=Z_cable got=Z_cable unit=1 tol=exact kind=A seed=7 verdict=FAIL class=counted\n"
+        "# class of min: not a valid metric: its name is not one of letters, digits and _.-/+\n"
+        "EXP XX-2 order src=yes got=no unit=1 tol=exact kind=Q seed=7 verdict=FAIL class=formula\n");
 }
 
 static void explain_a_success(struct emu_exp *x)
@@ -113,7 +123,8 @@ static void explain_a_success(struct emu_exp *x)
 static void test_a_reason_is_dropped_when_the_metric_passed(void **state)
 {
     (void)state;
-    assert_prints(explain_a_success, 0, "EXP XX-2 nodes src=4 got=4 unit=1 tol=exact kind=A seed=7 verdict=PASS\n");
+    assert_prints(explain_a_success, 0,
+                  "EXP XX-2 nodes src=4 got=4 unit=1 tol=exact kind=A seed=7 verdict=PASS class=counted\n");
 }
 
 static void break_the_line(struct emu_exp *x)
@@ -125,8 +136,9 @@ static void break_the_line(struct emu_exp *x)
 static void test_no_value_breaks_a_line_or_a_field(void **state)
 {
     (void)state;
-    assert_prints(break_the_line, 0,
-                  "EXP XX-2 name src=a_EXP_b got=c_d unit=1 tol=exact kind=A seed=7 verdict=FAIL\n# two lines\n");
+    assert_prints(
+        break_the_line, 0,
+        "EXP XX-2 name src=a_EXP_b got=c_d unit=1 tol=exact kind=A seed=7 verdict=FAIL class=counted\n# two lines\n");
 }
 
 /* ---- verdicts ---- */
@@ -160,7 +172,7 @@ static void report_beyond_the_edges(struct emu_exp *x)
     emu_exp_above(x, 'P', "above", NULL, 3, 3);
     emu_exp_below(x, 'P', "below", NULL, 3, 3);
     emu_exp_figure(x, 'P', "low", NULL, emu_exp_range(1, 2), 0.99);
-    emu_exp_fitted(x, "fitted", NULL, 1, 1.03, emu_exp_param("t", 1));
+    emu_exp_fitted(x, "fitted", NULL, 1, 1.03, emu_exp_param("t_issue_ns", 1));
 }
 
 static void test_what_lies_beyond_a_tolerance_fails(void **state)
@@ -188,13 +200,89 @@ static void report_invalid(struct emu_exp *x)
     emu_exp_exact(x, 'S', "kind", NULL, 1, 1); /* not in the row */
     emu_exp_exact(x, 'X', "kind", NULL, 1, 1);
     emu_exp_report(x, &(struct emu_metric){ .kind = 'K', .name = "no_param", .src = 1, .got = 1 });
-    emu_exp_fitted(x, "param", NULL, 1, 1, emu_exp_param("t", NAN));
+    emu_exp_fitted(x, "param", NULL, 1, 1, emu_exp_param("t_issue_ns", NAN));
 }
 
 static void test_an_invalid_metric_never_passes(void **state)
 {
     (void)state;
     assert_counts(report_invalid, 0, 4);
+}
+
+/* ---- classes ---- */
+
+static void claim_too_much(struct emu_exp *x)
+{
+    emu_exp_exact(x, 'S', "no_class", NULL, 1, 1);
+    emu_exp_class(x, EMU_CLASS_MEASURED);
+    emu_exp_exact(x, 'P', "no_packet", NULL, 1, 1);
+    emu_exp_fitted(x, "no_row", NULL, 1, 1, emu_exp_param("in_no_ledger", 1));
+    emu_exp_fitted(x, "other_machine", NULL, 1, 1, emu_exp_param("xx:t_issue_ns", 1));
+    emu_exp_class(x, EMU_CLASS_COUNTED);
+    emu_exp_fitted(x, "fitted_that_says_counted", NULL, 1, 1, emu_exp_param("t_issue_ns", 1));
+    emu_exp_class(x, EMU_CLASS_FITTED);
+    emu_exp_exact(x, 'P', "predicted_that_is_fitted", NULL, 1, 1);
+}
+
+static void test_a_figure_whose_class_is_not_true_fails(void **state)
+{
+    (void)state;
+    assert_counts(claim_too_much, 0, 6);
+}
+
+static void simulate_and_measure(struct emu_exp *x)
+{
+    const struct emu_nic_pingpong p = { .kind = EMU_NIC_PUT, .a = { 0, 0 }, .b = { 4, 0 }, .bytes = 8 };
+    struct emu_nic_pingpong_result result;
+    struct emu_machine *m = NULL;
+
+    assert_int_equal(emu_exp_machine(x, "aries:groups=1,chassis=1", &m), 0);
+    assert_int_equal(
+        emu_nic_pingpong(&(struct emu_nic_setup){ .machine = m, .host = *emu_machine_node_params(m) }, &p, &result), 0);
+    emu_machine_destroy(m);
+    emu_exp_class(x, EMU_CLASS_MEASURED);
+    emu_exp_above(x, 'P', "latency", "us", 0, (double)result.latency_ps);
+    emu_exp_fitted(x, "of_another_machine", NULL, 1, 1, emu_exp_param("xx:from_file", 1));
+    emu_exp_exact(x, 'P', "the_row_again", NULL, 1, 1);
+}
+
+static void test_packets_prove_that_a_figure_is_measured(void **state)
+{
+    const json_t *lines, *first;
+    json_t *report;
+
+    (void)state;
+    report = report_of(simulate_and_measure, 0);
+    lines = json_object_get(report, "lines");
+    first = json_array_get(lines, 0);
+    assert_int_equal(json_integer_value(json_object_get(report, "passed")), 3);
+    assert_string_equal(json_string_value(json_object_get(first, "class")), "measured");
+    assert_true(json_integer_value(json_object_get(first, "packets")) > 0);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(lines, 2), "class")), "formula");
+    json_decref(report);
+}
+
+static void revise(struct emu_exp *x)
+{
+    emu_exp_at_most(x, 'P', "ratio", NULL, 3.2, 3.1);
+    emu_exp_before(x, &(struct emu_exp_before){
+                          .source = { .tolerance = EMU_TOL_AT_MOST, .src = 2 }, .got = NAN, .text = "bound of ours" });
+}
+
+static void test_a_verdict_before_stays_visible(void **state)
+{
+    (void)state;
+    assert_prints(revise, 0,
+                  "EXP XX-2 ratio src=3.2 got=3.1 unit=1 tol=<= kind=P seed=7 verdict=PASS class=formula\n"
+                  "# before: src=2 got=3.1 tol=<= verdict=FAIL; bound of ours\n");
+}
+
+static void test_only_parameters_outside_machine_files_have_values_in_the_ledger(void **state)
+{
+    (void)state;
+    assert_true(emu_ledger_value("aries", "t_issue_ns") == 512);
+    assert_true(isnan(emu_ledger_value("xx", "from_file")));
+    assert_true(isnan(emu_ledger_value("xx", "t_issue_ns")));
 }
 
 /* ---- runs ---- */
@@ -213,11 +301,11 @@ static void test_an_experiment_that_gives_up_has_failed(void **state)
 {
     (void)state;
     assert_prints(report_one, -ENOMEM,
-                  "EXP XX-2 one src=1 got=1 unit=1 tol=exact kind=A seed=7 verdict=PASS\n"
-                  "EXP XX-2 completed src=yes got=no unit=1 tol=exact kind=A seed=7 verdict=FAIL\n"
+                  "EXP XX-2 one src=1 got=1 unit=1 tol=exact kind=A seed=7 verdict=PASS class=counted\n"
+                  "EXP XX-2 completed src=yes got=no unit=1 tol=exact kind=A seed=7 verdict=FAIL class=counted\n"
                   "# not completed: Cannot allocate memory\n");
     assert_prints(report_nothing, 0,
-                  "EXP XX-2 completed src=yes got=no unit=1 tol=exact kind=A seed=7 verdict=FAIL\n"
+                  "EXP XX-2 completed src=yes got=no unit=1 tol=exact kind=A seed=7 verdict=FAIL class=counted\n"
                   "# not completed: it reported nothing\n");
 }
 
@@ -297,6 +385,10 @@ int main(void)
         cmocka_unit_test(test_an_invalid_metric_never_passes),
         cmocka_unit_test(test_an_experiment_that_gives_up_has_failed),
         cmocka_unit_test(test_a_bad_machine_is_told),
+        cmocka_unit_test(test_a_figure_whose_class_is_not_true_fails),
+        cmocka_unit_test(test_packets_prove_that_a_figure_is_measured),
+        cmocka_unit_test(test_a_verdict_before_stays_visible),
+        cmocka_unit_test(test_only_parameters_outside_machine_files_have_values_in_the_ledger),
         cmocka_unit_test(test_an_aborted_run_is_one_failed_line),
         cmocka_unit_test(test_no_data_are_written_unless_somebody_wants_them),
         cmocka_unit_test(test_experiments_are_found_by_id_and_part),
