@@ -130,7 +130,7 @@ static int measure_responses(struct emu_exp *x, const struct response_curve *cur
     return 0;
 }
 
-/* The bounds of 10 and 5 per cent were our reading of a plot that is lost. What the source says in words is an order. */
+/* Bounds of 10 and 5 per cent were our reading of a plot that is lost. What the source says in words is an order. */
 static void report_at_90(struct emu_exp *x, const double response[CONFIGS])
 {
     double four = response[DYN_4_4] / response[DYN_2_2];
