@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs all experiments of `emunic sim` and writes docs/generated/fidelity.md: sources, our figures, verdicts.
+"""Runs experiments of `emunic sim` and writes docs/generated/fidelity.md: sources, our figures, verdicts, classes.
 
     fidelity.py BUILD [--quick] [--seeds N] [--jobs N] [--threads N] [--limit S] [--resume] [--output FILE] [ID...]
-    fidelity.py BUILD --from RESULT.json... [--output FILE]
+    fidelity.py BUILD --from RESULT.json... [--keep PAGE [--drop ID,...]] [--output FILE]
 
 Full size and three seeds unless told otherwise. A figure of several seeds passes if it passes with each. Experiments
 run one after another, their seeds side by side; what is done is kept in BUILD/fidelity.json, and --resume goes on
-from there. An experiment that takes longer than the limit is listed as not run. --from takes results of `emunic sim run
---json`, too; of the same experiment the last one counts, and the page tells which ran at reduced size. The status is 0
-also if a figure failed: the table is the result.
+from there. An experiment that takes longer than the limit is listed as not run.
+
+--from takes results of `emunic sim run --json`, too; of the same experiment the last one counts. --keep takes rows of a
+page before: those of full runs whose source, tolerance and kind are still what the experiments say, instead of a
+reduced run of now. --drop names experiments whose model has changed since, which are not kept. The page tells of each
+row with which version of the sources and at which size it ran. The status is 0 also if a figure failed: the table is
+the result.
 """
 
 import argparse
@@ -24,10 +28,27 @@ MACHINES = {"aries": "Cray XC (Aries)", "gemini": "Titan (Gemini)", "seastar": "
             "xd1-fat-tree": "Cray XD1 (fat tree)", "all": "Comparisons and audits of all"}
 
 
+CLASSES = ("measured", "counted", "fitted", "formula")
+LETTERS = {"M": "measured", "C": "counted", "K": "fitted", "F": "formula"}
+HEADER = ["id", "figure", "source", "ours", "tolerance", "kind", "class", "verdict", "run"]
+
+
+def listed(emunic):
+    """Experiments and ledger, as `emunic sim list` has them."""
+    done = subprocess.run([emunic, "sim", "list", "--json"], stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def version():
+    """Of the sources: the commit, and whether there is more than that."""
+    done = subprocess.run(["git", "-C", str(pathlib.Path(__file__).resolve().parent), "describe", "--always", "--dirty",
+                           "--abbrev=7", "--exclude=*"], stdout=subprocess.PIPE, check=False, text=True)
+    return done.stdout.strip() or "unknown"
+
+
 def chosen(emunic, words):
     """Ids of the experiments that these words mean, in the order of the list."""
-    done = subprocess.run([emunic, "sim", "list", "--json"], stdout=subprocess.PIPE, check=True)
-    experiments = json.loads(done.stdout)["experiments"]
+    experiments = listed(emunic)["experiments"]
     ids = [e["id"] for e in experiments if e["needs"] != "live"
            and (not words or any(w in (e["id"], "all") or e["id"].startswith(w + "-") for w in words))]
     live = [e for e in experiments if e["needs"] == "live"]
@@ -40,7 +61,8 @@ def merge(results):
     reports = {}
     for result in results:
         for name in dict.fromkeys(report["id"] for report in result["experiments"]):
-            reports[name] = [{"mode": result["mode"], "seeds": result["seeds"]} | report
+            reports[name] = [{"mode": result["mode"], "seeds": result["seeds"],
+                              "version": result.get("version", version())} | report
                              for report in result["experiments"] if report["id"] == name]
     whole["experiments"] = sorted((report for name in reports for report in reports[name]),
                                   key=lambda report: (list(MACHINES).index(report["machine"]), natural(report["id"])))
@@ -75,7 +97,8 @@ def run(build, args):
     ids, live = chosen(emunic, args.ids)
     if not ids:
         sys.exit("fidelity: no such experiment")
-    result = {"mode": mode, "seed": 1, "seeds": args.seeds, "experiments": [], "live": live, "not_run": []}
+    result = {"mode": mode, "seed": 1, "seeds": args.seeds, "experiments": [], "live": live, "not_run": [],
+              "version": version()}
     if args.resume and kept.exists():
         before = json.loads(kept.read_text())
         if (before["mode"], before["seeds"]) == (mode, args.seeds):
@@ -122,16 +145,20 @@ def cell(text):
 class Figure:
     """One metric over all its seeds."""
 
-    def __init__(self, machine, line):
+    def __init__(self, machine, line, run):
         self.machine = machine
         self.line = line
+        self.run = run
         self.got = []
         self.verdicts = []
+        self.before = []
         self.whys = []
 
     def add(self, line):
         self.got.append(line["got"])
         self.verdicts.append(line["verdict"])
+        if "before" in line:
+            self.before.append(line["before"])
         if "why" in line and line["why"] not in self.whys:
             self.whys.append(line["why"])
 
@@ -143,23 +170,103 @@ class Figure:
     def verdict(self):
         bad = self.verdicts.count("FAIL")
         of = "" if bad == len(self.verdicts) else f" ({bad} of {len(self.verdicts)})"
-        return "PASS" if bad == 0 else f"**FAIL**{of}"
+        text = "PASS" if bad == 0 else f"**FAIL**{of}"
+        if self.before:
+            text += f" (before: {'FAIL' if any(b['verdict'] == 'FAIL' for b in self.before) else 'PASS'})"
+        return text
 
     @property
     def source(self):
-        text = number(self.line["src"])
-        if "src_high" in self.line:
-            text += " to " + number(self.line["src_high"])
-        return text
+        return source_of(self.line)
 
-    def row(self):
+    def cells(self):
+        """Of the row, by HEADER."""
         line = self.line
         kind = line["kind"]
         if "param" in line:
             kind += f" ({line['param']['name']} = {number(line['param']['value'])})"
         unit = "" if line["unit"] == "1" else " " + line["unit"]
-        return (f"| {line['id']} | {cell(line['metric'].replace('_', ' '))} | {cell(self.source)}{unit} "
-                f"| {cell(span(self.got))}{unit} | {cell(line['tol'])} | {kind} | {self.verdict} |")
+        return [line["id"], cell(line["metric"].replace("_", " ")), cell(self.source) + unit,
+                cell(span(self.got)) + unit, cell(line["tol"]), kind, line["class"], self.verdict, self.run]
+
+    def row(self):
+        return "| " + " | ".join(self.cells()) + " |"
+
+
+def source_of(line):
+    text = number(line["src"])
+    return text + " to " + number(line["src_high"]) if "src_high" in line else text
+
+
+class Kept:
+    """A row of a page before."""
+
+    def __init__(self, machine, cells, whys):
+        self.machine = machine
+        self.line = {"id": cells[0], "metric": cells[1].replace(" ", "_"), "kind": cells[5][0], "class": cells[6]}
+        self.own_cells = cells
+        self.run = cells[8]
+        self.before = []
+        self.whys = whys
+
+    @property
+    def passed(self):
+        return self.own_cells[7].startswith("PASS")
+
+    def cells(self):
+        return self.own_cells
+
+    def row(self):
+        return "| " + " | ".join(self.own_cells) + " |"
+
+
+def rows_of(page):
+    """Machine's heading and cells of each figure on a page, and the reasons of those that fail."""
+    rows, whys, heading = [], {}, ""
+    for text in page.splitlines():
+        cells = [part.strip() for part in re.split(r"(?<!\\)\|", text.strip())[1:-1]]
+        if text.startswith("## "):
+            heading = text[3:]
+        elif len(cells) in (7, 9) and re.match(r"[A-Z0-9]+-[A-Z0-9]+[a-z]*$", cells[0]):
+            rows.append((heading, cells))
+        elif text.startswith("- ") and ": " in text:
+            name, why = text[2:].split(": ", 1)
+            whys[name] = why
+    return rows, whys
+
+
+def kept_figures(page, figures, experiments, dropped, old_run):
+    """Rows of full runs on a page before that are still true of the experiments, with classes of now."""
+    names = {title: machine for machine, title in MACHINES.items()}
+    by_id = {e["id"]: e for e in experiments}
+    now = {(f.line["id"], f.cells()[1]): f for f in figures}
+    rows, whys = rows_of(page)
+    for heading, cells in rows:
+        experiment = by_id.get(re.sub(r"(?<=\d)[a-z]+$", "", cells[0]))
+        run = cells[8] if len(cells) == 9 else old_run
+        if not experiment or experiment["id"] in dropped or not run.startswith("full"):
+            continue
+        mine = now.get((cells[0], cells[1]))
+        place = experiment["kinds"].find(cells[5][0])
+        if place < 0 or (mine and (mine.cells()[2], mine.cells()[4], mine.line["kind"]) !=
+                         (cells[2], cells[4], cells[5][0])):
+            continue
+        klass = mine.line["class"] if mine else LETTERS.get(experiment["classes"][place])
+        why = whys.get(f"{cells[0]} {cells[1]}")
+        yield Kept(names[heading], [*cells[:6], klass, cells[7] if len(cells) == 9 else cells[6], run],
+                   [why] if why else [])
+
+
+def with_kept(figures, kept):
+    """Full rows of before instead of reduced rows of now; an experiment that ran at full size keeps nothing."""
+    full = {experiment_of(f) for f in figures if f.run.startswith("full")}
+    kept = [f for f in kept if experiment_of(f) not in full]
+    named = {(f.line["id"], f.cells()[1]) for f in kept}
+    split = {experiment_of(f) for f in kept if f.line["id"] != experiment_of(f)}
+    mine = [f for f in figures if (f.line["id"], f.cells()[1]) not in named
+            and not (f.line["id"] in split and not f.run.startswith("full"))]
+    return sorted(mine + kept, key=lambda f: (list(MACHINES).index(f.machine), natural(experiment_of(f)),
+                                              f.line["id"] != experiment_of(f) and natural(f.line["id"]) or []))
 
 
 def natural(text):
@@ -169,11 +276,13 @@ def natural(text):
 def collect(result):
     figures = {}
     for report in result["experiments"]:
+        size = "full" if report.get("mode", result["mode"]) == "full" else "reduced"
+        run = f"{size} {report.get('version', result.get('version', version()))}"
         for line in report["lines"]:
             if "metric" in line:
                 key = report["id"], line["id"], line["metric"]
                 if key not in figures:
-                    figures[key] = Figure(report["machine"], line)
+                    figures[key] = Figure(report["machine"], line, run)
                 figures[key].add(line)
     return list(figures.values())
 
@@ -183,71 +292,109 @@ def experiment_of(figure):
     return re.sub(r"(?<=\d)[a-z]+$", "", figure.line["id"])
 
 
-def share(part, whole):
-    return f"{part} of {whole} ({100 * part / whole:.0f} %)" if whole else "none"
+def share(mine):
+    good = sum(f.passed for f in mine)
+    return f"{good} of {len(mine)}" if mine else ""
 
 
-def summary(figures, write):
-    write("| machine | experiments that pass | figures that pass | failing |")
-    write("|---|---|---|---|")
-    machines = list(dict.fromkeys(f.machine for f in figures))
-    for machine in machines + [None]:
-        mine = [f for f in figures if machine in (f.machine, None)]
-        experiments = {}
-        for f in mine:
-            experiments.setdefault(experiment_of(f), []).append(f.passed)
-        good = sum(all(verdicts) for verdicts in experiments.values())
-        bad = sorted((name for name, verdicts in experiments.items() if not all(verdicts)), key=natural)
-        name = "**all**" if machine is None else MACHINES.get(machine, machine)
-        write(f"| {name} | {share(good, len(experiments))} | {share(sum(f.passed for f in mine), len(mine))} | "
-              f"{', '.join(bad) if machine is not None else ''} |")
+GROUPS = (("S, P, Q: held against the source", lambda f: f.line["kind"] in "SPQ"),
+          ("K: fitted to the source", lambda f: f.line["kind"] == "K"),
+          ("A: structure", lambda f: f.line["kind"] == "A" and not f.line["id"].startswith("AUD-")),
+          ("audits", lambda f: f.line["id"].startswith("AUD-")))
+
+
+def counts(figures, write):
+    """The table by class, which the page leads with."""
+    write("| figures that pass | " + " | ".join(CLASSES) + " | all |")
+    write("|---|" + "---|" * (len(CLASSES) + 1))
+    for name, belongs in GROUPS:
+        mine = [f for f in figures if belongs(f)]
+        write(f"| {name} | " + " | ".join(share([f for f in mine if f.line["class"] == c]) for c in CLASSES)
+              + f" | {share(mine)} |")
     write("")
 
 
-def write_report(result, out):
+def by_machine(figures, write):
+    write("| machine | " + " | ".join(name.split(":")[0] for name, _ in GROUPS) + " | failing |")
+    write("|---|---|---|---|---|---|")
+    for machine in dict.fromkeys(f.machine for f in figures):
+        mine = [f for f in figures if f.machine == machine]
+        bad = sorted({experiment_of(f) for f in mine if not f.passed}, key=natural)
+        write(f"| {MACHINES.get(machine, machine)} | "
+              + " | ".join(share([f for f in mine if belongs(f)]) for _, belongs in GROUPS) + f" | {', '.join(bad)} |")
+    write("")
+
+
+def by_run(figures, write):
+    write("| run | S, P, Q | all figures |")
+    write("|---|---|---|")
+    for run in sorted({f.run for f in figures}):
+        mine = [f for f in figures if f.run == run]
+        write(f"| {run} | {share([f for f in mine if f.line['kind'] in 'SPQ'])} | {share(mine)} |")
+    write("")
+
+
+def tuned(ledger, write):
+    write("| machine | parameter | sort | chosen by |")
+    write("|---|---|---|---|")
+    for row in ledger:
+        value = f" = {row['value']:.6g}" if "value" in row else ""
+        write(f"| {row['machine']} | {row['parameter']}{value} | {row['sort']} | {row['experiment']}: "
+              f"{cell(row['chosen_by'])} |")
+    write("")
+
+
+INTRODUCTION = """Each figure has a *class*, which the code checks. *Measured*: read off simulated packets. *Counted*:
+counted on the built machine. *Fitted*: a parameter was chosen so that it comes out, so it proves nothing. *Formula*:
+computed from parameters or other figures. Its *kind* is what the source has: A a structure, S a simulated value, P a
+value to predict with parameters fitted elsewhere, Q a shape or an order, K a value to fit to. The first row of the
+first table is the evidence; audits look for deadlock and have no source.""".replace("\n", " ")
+
+RUNS = """A row's last cell names the size of its run and the version of the sources that ran; "-dirty" is
+with changes that were not yet in that version. *Full* runs have three
+seeds where packets are simulated, and a figure passes if it does with each; *reduced* ones have one seed and smaller machines. Full rows of an
+older version are kept where the source's figure is the same and nobody has named the experiment as changed since:
+they are evidence for that version only. Where full figures of an experiment are kept, those of the same name are not
+shown from reduced runs.""".replace("\n", " ")
+
+
+def write_report(result, figures, ledger, out):
     def write(line=""):
         out.write(line + "\n")
 
-    figures = collect(result)
-    seeds = [str(result["seed"] + k) for k in range(result["seeds"])]
     write("<!-- Made by tools/fidelity.py (make fidelity). -->")
     write("# Fidelity: what the sources say, what the model gives")
     write()
-    names = {"full": "full", "quick": "reduced (--quick)"}
-    modes = {report["id"]: report.get("mode", result["mode"]) for report in result["experiments"]}
-    size = names[result["mode"]]
-    if len(set(modes.values())) > 1:    # the fewer are named
-        few = min(names, key=list(modes.values()).count)
-        listed = ", ".join(sorted((name for name in modes if modes[name] == few), key=natural))
-        most = "quick" if few == "full" else "full"
-        size = f"{names[most]}; {names[few]} for {listed}. What is reduced ran with one seed"
-    fewer = sorted((f"{report['id']} ({report['seeds']})" for report in result["experiments"]
-                    if report.get("mode") == "full" and report["seeds"] < result["seeds"]), key=natural)
-    but = f" (fewer: {', '.join(dict.fromkeys(fewer))})" if fewer else ""
-    write(f"Size of the runs: {size}. Seeds: {', '.join(seeds)}{but}; what is counted runs once. Kinds: A counted or "
-          "computed on the built machine, S simulated, K fitted (proves nothing by itself; the parameter is shown), P "
-          "predicted with fitted parameters, Q shape only. Tolerances are those of the machine specification. An "
-          "experiment passes if all its figures do, with each seed.")
+    write(INTRODUCTION)
     write()
-    summary(figures, write)
-    for machine in dict.fromkeys(f.machine for f in figures):
-        mine = [f for f in figures if f.machine == machine]
-        write(f"## {MACHINES.get(machine, machine)}")
+    counts(figures, write)
+    by_machine(figures, write)
+    write("## Versions")
+    write()
+    write(RUNS)
+    write()
+    by_run(figures, write)
+    write("## Parameters that results have chosen")
+    write()
+    write("The ledger. *Fitted*: so that a figure of the source comes out. *Tuned*: by results of ours, or to what a "
+          "source shows without a number. *Assumed*: of an experiment, where the source is silent. All others are in "
+          "the machine files with a source or as a choice [OUR].")
+    write()
+    tuned(ledger, write)
+    revised = [f for f in figures if f.before]
+    if revised:
+        write("## Bounds and readings of ours that were revised")
         write()
-        write("| id | figure | source | ours | tolerance | kind | verdict |")
+        write("| id | figure | before | ours | verdict before | now | reason |")
         write("|---|---|---|---|---|---|---|")
-        for f in mine:
-            write(f.row())
+        for f in revised:
+            b = f.before
+            write(f"| {f.line['id']} | {f.cells()[1]} | {b[0]['tol']} {source_of(b[0])} "
+                  f"| {span([x['got'] for x in b])} | {'FAIL' if any(x['verdict'] == 'FAIL' for x in b) else 'PASS'} "
+                  f"| {f.line['tol']} {f.source} | {cell(b[0]['text'])} |")
         write()
-        bad = [f for f in mine if not f.passed]
-        if bad:
-            write("Why those fail:")
-            write()
-        for f in bad:
-            why = " ".join(f.whys) or "not looked into yet."
-            write(f"- {f.line['id']} {f.line['metric'].replace('_', ' ')}: {why}")
-        if bad:
-            write()
+    for machine in dict.fromkeys(f.machine for f in figures):
+        machine_table([f for f in figures if f.machine == machine], MACHINES.get(machine, machine), write)
     if result.get("not_run"):
         write("## Not run")
         write()
@@ -263,6 +410,23 @@ def write_report(result, out):
             write(f"- {e['id']}: {e['summary']}")
 
 
+def machine_table(mine, title, write):
+    write(f"## {title}")
+    write()
+    write("| " + " | ".join(HEADER) + " |")
+    write("|" + "---|" * len(HEADER))
+    for f in mine:
+        write(f.row())
+    write()
+    bad = [f for f in mine if not f.passed]
+    if bad:
+        write("Why those fail:")
+        write()
+        for f in bad:
+            write(f"- {f.line['id']} {f.cells()[1]}: {' '.join(f.whys) or 'not looked into yet.'}")
+        write()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -275,13 +439,22 @@ def main():
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--from", dest="saved", type=pathlib.Path, nargs="+",
                         help="results that were kept, instead of a run")
+    parser.add_argument("--keep", type=pathlib.Path, help="a page before, whose full rows are kept")
+    parser.add_argument("--drop", default="", help="experiments that have changed since, by commas: not kept")
+    parser.add_argument("--kept-run", default="full 85183ad", help="size and version of a page that does not tell them")
     parser.add_argument("--output", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "generated" / "fidelity.md")
     args = parser.parse_intermixed_args()
     result = merge([json.loads(path.read_text()) for path in args.saved]) if args.saved else run(args.build, args)
-    with open(args.output, "w") as out:
-        write_report(result, out)
+    about = listed(str(args.build / "emunic" / "emunic"))
     figures = collect(result)
+    if args.keep:
+        page = args.keep.read_text(encoding="utf-8")
+        figures = with_kept(figures, kept_figures(page, figures, about["experiments"], args.drop.split(","),
+                                                  args.kept_run))
+    result["live"] = [e for e in about["experiments"] if e["needs"] == "live"]
+    with open(args.output, "w", encoding="utf-8") as out:
+        write_report(result, figures, about["ledger"], out)
     print(f"{args.output}: {sum(f.passed for f in figures)} figures passed, "
           f"{sum(not f.passed for f in figures)} failed", file=sys.stderr)
     return 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that docs/generated/fidelity.md is of these experiments: ids, sources' figures, units, tolerances and kinds.
+"""Checks that docs/generated/fidelity.md is of these experiments: ids, sources' figures, units, tolerances, kinds and
+classes; that its counts by class are those of its rows; that its parameters are those of the ledger.
 
     page.py EMUNIC PAGE     one line per finding; status 1 if there are any
     page.py --self-test     tries the check on pages with known faults
@@ -20,9 +21,32 @@ import fidelity  # pylint: disable=wrong-import-position
 
 
 def facts(row):
-    """Id, figure, source, tolerance and kind of a row of the page, or None; ours and the verdict are left out."""
+    """Id, figure, source, tolerance, kind and class of a row of the page, or None; ours and the verdict are left out."""
     cells = [cell.strip() for cell in row.strip().removeprefix("| ").removesuffix(" |").split(" | ")]
-    return (*cells[:3], *cells[4:6]) if len(cells) == 7 and cells[0] != "id" else None
+    return (*cells[:3], *cells[4:7]) if len(cells) == 9 and cells[0] != "id" else None
+
+
+class Row:
+    """What the table by class is made of."""
+
+    def __init__(self, cells):
+        self.line = {"id": cells[0], "kind": cells[5][0], "class": cells[6]}
+        self.passed = cells[7].startswith("PASS")
+
+
+def lead(page):
+    """The lines that the page must lead with, from its own rows."""
+    lines = []
+    fidelity.counts([Row(cells) for _, cells in fidelity.rows_of(page)[0] if len(cells) == 9], lines.append)
+    return lines
+
+
+def lead_findings(page, ledger):
+    lines = []
+    fidelity.tuned(ledger, lines.append)
+    for line in lead(page) + lines:
+        if line and line not in page.splitlines():
+            yield f"not on the page: {line}"
 
 
 def findings(experiments, result, page):
@@ -56,19 +80,29 @@ def run(emunic, *words):
 
 def self_test():
     line = {"id": "A-1a", "metric": "hops", "src": 5, "unit": "hops", "got": 5, "tol": "exact", "kind": "A",
-            "verdict": "PASS"}
+            "verdict": "PASS", "class": "counted"}
     experiments = [{"id": "A-1", "needs": "analytic"}, {"id": "A-2", "needs": "live"}]
-    result = {"experiments": [{"id": "A-1", "machine": "aries", "lines": [line]}]}
-    good = "| A-1a | hops | 5 hops | 5 hops | exact | A | PASS |\n- A-2: live"
+    result = {"mode": "full", "version": "v", "experiments": [{"id": "A-1", "machine": "aries", "lines": [line]}]}
+    good = "| A-1a | hops | 5 hops | 5 hops | exact | A | counted | PASS | full v |\n- A-2: live"
     expected = {good: 0, good.replace("| 5 hops | 5", "| 6 hops | 5"): 1, good.replace("exact", "5 %"): 1,
-                good.replace("| A |", "| P |"): 1, good.replace("- A-2", "- A-3"): 1, good + "\n" + good: 0,
-                good + "\n| B-1 | hops | 5 hops | 5 hops | exact | A | PASS |": 1,
+                good.replace("| A |", "| P |"): 1,
+                good.replace("counted", "measured"): 1, good.replace("- A-2", "- A-3"): 1, good + "\n" + good: 0,
+                good + "\n| B-1 | hops | 5 hops | 5 hops | exact | A | counted | PASS | full v |": 1,
                 good.replace("| 5 hops | exact", "| 7 hops | exact"): 0}
     status = 0
     for page, n in expected.items():
         found = list(findings(experiments, result, page))
         if len(found) != n:
             print(f"self-test: {found} instead of {n} findings: {page}")
+            status = 1
+    parameters = []
+    fidelity.tuned([], parameters.append)
+    whole = "\n".join([good, *lead(good), *parameters])
+    for page, is_bad in {whole: False, whole.replace("1 of 1", "0 of 1"): True,
+                         whole.replace("| PASS |", "| **FAIL** |"): True, whole.replace("sort", "why"): True}.items():
+        found = list(lead_findings(page, []))
+        if bool(found) != is_bad:
+            print(f"self-test: {found} in the counts of: {page}")
             status = 1
     return status
 
@@ -77,11 +111,13 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
     emunic, page = sys.argv[1:]
-    experiments = run(emunic, "list")["experiments"]
+    about = run(emunic, "list")
+    experiments = about["experiments"]
+    text = pathlib.Path(page).read_text(encoding="utf-8")
     counted = [experiment["id"] for experiment in experiments if experiment["needs"] == "analytic"]
     status = 0
-    for finding in findings(experiments, run(emunic, "run", *counted, "--quick", "--quiet"),
-                            pathlib.Path(page).read_text(encoding="utf-8")):
+    result = run(emunic, "run", *counted, "--quick", "--quiet")
+    for finding in [*findings(experiments, result, text), *lead_findings(text, about["ledger"])]:
         print(f"{page}: {finding}; see `make fidelity`")
         status = 1
     return status
