@@ -22,7 +22,8 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads check-fuzz check-multihost fuzz soak attack kills bench generated fidelity format \
+.PHONY: all deps build demo check check-sanitize check-threads check-fuzz check-multihost fuzz soak attack kills \
+	bench generated fidelity mutations format \
 	install clean
 
 all: build
@@ -146,6 +147,10 @@ generated:
 # sizes, minutes.
 fidelity: build
 	@$(PYTHON) tools/fidelity.py $(BUILD) $(FIDELITY_ARGS)
+
+# Each parameter of the machine files changed by 30 %: which ones no figure of kind S or P feels. Half an hour and more.
+mutations: build
+	@tests/experiments/mutations.py $(BUILD)/emunic/emunic emunic/machines $(MUTATIONS_ARGS)
 
 install: build
 	$(MESON) install -C $(BUILD)
