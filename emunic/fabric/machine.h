@@ -87,7 +87,7 @@ struct emu_router_params {
     uint32_t arbitration;           /* enum emu_arbitration */
     uint32_t fullest_percent;
     uint32_t network_first_percent; /* decisions of an output in which injected packets wait for all others */
-    uint32_t response_first;        /* 1: the response class goes before all others */
+    uint32_t response_first;        /* responses of up to so many units go before all others */
     uint32_t paths;                 /* transfers at once from a router's port to other routers; 0: one per channel */
     uint32_t requests;              /* outputs that such a port may ask for in one clock; 0: one per channel */
     uint32_t arb_gap_clocks;        /* a port from another router that began or ended a transfer asks for nothing */

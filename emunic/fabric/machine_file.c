@@ -76,7 +76,7 @@ static const struct emu_param common_params[] = {
     { "router.arbitration", EMU_PARAM_CHOICE, FIELD(router.arbitration), 0, 0, arbitration_choices },
     { "router.fullest_percent", EMU_PARAM_COUNT, FIELD(router.fullest_percent), 0, 100 },
     { "router.network_first_percent", EMU_PARAM_COUNT, FIELD(router.network_first_percent), 0, 100 },
-    { "router.response_first", EMU_PARAM_COUNT, FIELD(router.response_first), 0, 1 },
+    { "router.response_first", EMU_PARAM_COUNT, FIELD(router.response_first), 0, 65535 },
     { "router.paths", EMU_PARAM_COUNT, FIELD(router.paths), 0, 255 },
     { "router.requests", EMU_PARAM_COUNT, FIELD(router.requests), 0, 255 },
     { "router.arb_gap_clocks", EMU_PARAM_COUNT, FIELD(router.arb_gap_clocks), 0, 1000 },

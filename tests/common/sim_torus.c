@@ -210,7 +210,7 @@ struct sim_torus sim_torus_default(void)
             .arbitration = EMU_ARBITRATE_FULLEST,
             .fullest_percent = 75,
             .network_first_percent = 100,
-            .response_first = 1,
+            .response_first = 65535,
             .paths = 2,
             .requests = 1,
         },

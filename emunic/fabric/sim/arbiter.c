@@ -102,9 +102,11 @@ static uint32_t prefer(const struct part *part, uint32_t *candidates, uint32_t n
     return n_first;
 }
 
-static bool is_response(const struct part *part, const struct request *q)
+static bool is_first_response(const struct part *part, const struct request *q)
 {
-    return packet_of(part, q)->traffic_class == EMU_TRAFFIC_RESPONSE;
+    const struct emu_packet *p = packet_of(part, q);
+
+    return p->traffic_class == EMU_TRAFFIC_RESPONSE && p->units <= part->sim->p.response_first;
 }
 
 static bool is_from_network(const struct part *part, const struct request *q)
@@ -115,7 +117,7 @@ static bool is_from_network(const struct part *part, const struct request *q)
 
 uint32_t sim_prefer_responses(const struct part *part, uint32_t *candidates, uint32_t n)
 {
-    return prefer(part, candidates, n, is_response);
+    return prefer(part, candidates, n, is_first_response);
 }
 
 uint32_t sim_choose_sender(struct part *part, uint32_t link, uint32_t *candidates, uint32_t n,
