@@ -468,66 +468,112 @@ int emu_xc_mpi_bandwidth(struct emu_exp *x)
     if (data)
         fclose(data);
     if (r == 0) {
-        emu_exp_report(x, &(struct emu_metric){
-                              .kind = 'K',
-                              .name = "pingpong_1_MiB",
-                              .unit = "GB/s",
-                              .tolerance = EMU_TOL_RELATIVE,
-                              .src = 8.5,
-                              .tol = 0.02,
-                              .got = pingpong.mbytes_per_s / 1000,
-                              .param_name = "host.rendezvous_ns",
-                              .param_value = emu_node_param_value(emu_machine_node_params(m), "rendezvous_ns") });
+        emu_exp_figure(x, 'P', "pingpong_1_MiB", "GB/s", emu_exp_within(8.5, 0.05), pingpong.mbytes_per_s / 1000);
+        emu_exp_why(x,
+                    "a prediction: 107 us for 123. Handshake and overheads take 4 us; the rest moves at the NIC's peak "
+                    "of 10.24 GB/s, for the sources tell nothing that slows a lone block transfer down. If the "
+                    "cache of registrations has neither buffer, pages of 4 KiB make it 6.6 GB/s");
         emu_exp_figure(x, 'P', "streaming_1_MiB", "GB/s", emu_exp_within(9.7, 0.05), streaming);
         emu_exp_figure(x, 'P', "8_processes_1_MiB", "GB/s", emu_exp_within(9.7, 0.05), many);
+        emu_exp_why(x, "the NIC's peak of 10.24 GB/s (XC-7) less 0.3 %%: the model has no loss in the block engine");
         emu_exp_at_most(x, 'P', "streaming_under_the_put_plateau", "GB/s", 10.5, streaming);
     }
     emu_machine_destroy(m);
     return r;
 }
 
-int emu_xc_thresholds(struct emu_exp *x)
-{
-    struct emu_nic_setup standard, adjusted;
-    struct emu_machine *m;
-    bool is_never_less = true;
-    double best = 0;
-    FILE *data;
-    int r = emu_exp_machine(x, one_group, &m);
+enum { EXCHANGES = 9 }; /* of 1 KiB to 256 KiB */
 
-    if (r < 0)
-        return r;
-    standard = setup_of(x, m);
-    adjusted = standard;
-    adjusted.host.eager_bytes_max = 65536;
-    data = emu_exp_data(x, "thresholds", "Exchanges with two thresholds of eager messages", "bytes", "GB/s both ways");
-    for (uint32_t bytes = 1024; bytes <= 262144 && r == 0; bytes *= 2) {
+/* MB/s of exchanges with one threshold. */
+static int exchange_curve(const struct emu_nic_setup *setup, uint32_t threshold, double curve_out[EXCHANGES])
+{
+    struct emu_nic_setup adjusted = *setup;
+
+    adjusted.host.eager_bytes_max = threshold;
+    for (uint32_t i = 0; i < EXCHANGES; i++) {
         const struct emu_nic_pingpong p = {
             .kind = EMU_NIC_MESSAGE,
             .a = { 0, 0 },
             .b = { 17 * NODES_PER_ROUTER, 0 },
-            .bytes = bytes,
+            .bytes = 1024u << i,
             .rounds = 4,
         };
-        struct emu_nic_exchange_result before, after;
+        struct emu_nic_exchange_result result;
+        int r = emu_nic_exchange(&adjusted, &p, &result);
 
-        r = emu_nic_exchange(&standard, &p, &before);
-        if (r == 0)
-            r = emu_nic_exchange(&adjusted, &p, &after);
+        if (r < 0)
+            return r;
+        curve_out[i] = result.mbytes_per_s;
+    }
+    return 0;
+}
+
+/* Least and largest of the ratios to the standard curve, the latter up to 64 KiB. */
+static void compare_curves(const double *standard, const double *curve, double *least_out, double *gain_out)
+{
+    *least_out = INFINITY;
+    *gain_out = 0;
+    for (uint32_t i = 0; i < EXCHANGES; i++) {
+        *least_out = fmin(*least_out, curve[i] / standard[i]);
+        if (1024u << i <= 65536)
+            *gain_out = fmax(*gain_out, curve[i] / standard[i]);
+    }
+}
+
+static void write_curves(struct emu_exp *x, const double *standard, const double *best)
+{
+    FILE *data =
+        emu_exp_data(x, "thresholds", "Exchanges with two thresholds of eager messages", "bytes", "GB/s both ways");
+
+    if (!data)
+        return;
+    for (uint32_t i = 0; i < EXCHANGES; i++)
+        fprintf(data, "default\t%u\t%g\nadjusted\t%u\t%g\n", 1024u << i, standard[i] / 1000, 1024u << i,
+                best[i] / 1000);
+    fclose(data);
+}
+
+/*
+ * The source says neither the thresholds nor whether they were raised or lowered. The adjusted one is the best of the
+ * powers of two, as a user finds it who tries them: of those that are nowhere less the one with the largest gain.
+ */
+int emu_xc_thresholds(struct emu_exp *x)
+{
+    double standard[EXCHANGES], curve[EXCHANGES], best[EXCHANGES];
+    double best_least = 0, best_gain = 0;
+    uint32_t best_threshold = 0;
+    struct emu_nic_setup setup;
+    struct emu_machine *m;
+    int r = emu_exp_machine(x, one_group, &m);
+
+    if (r < 0)
+        return r;
+    setup = setup_of(x, m);
+    r = exchange_curve(&setup, setup.host.eager_bytes_max, standard);
+    for (uint32_t threshold = 512; threshold <= 65536 && r == 0; threshold *= 2) {
+        double least, gain;
+
+        r = exchange_curve(&setup, threshold, curve);
         if (r < 0)
             break;
-        is_never_less = is_never_less && after.mbytes_per_s >= before.mbytes_per_s * (1 - 1e-9);
-        if (bytes <= 65536 && after.mbytes_per_s / before.mbytes_per_s > best)
-            best = after.mbytes_per_s / before.mbytes_per_s;
-        if (data)
-            fprintf(data, "default\t%u\t%g\nadjusted\t%u\t%g\n", bytes, before.mbytes_per_s / 1000, bytes,
-                    after.mbytes_per_s / 1000);
+        compare_curves(standard, curve, &least, &gain);
+        emu_exp_detail(x, "threshold %u: least %.3f, largest gain up to 64 KB %.3f of the default", threshold, least,
+                       gain);
+        if (best_threshold == 0 || (least >= 1 - 1e-9 && (best_least < 1 - 1e-9 || gain > best_gain))) {
+            best_threshold = threshold;
+            best_least = least;
+            best_gain = gain;
+            memcpy(best, curve, sizeof(best));
+        }
     }
-    if (data)
-        fclose(data);
     if (r == 0) {
-        emu_exp_holds(x, 'Q', "adjusted_never_less", is_never_less);
-        emu_exp_at_least(x, 'Q', "largest_gain_1_to_64_KB", "1", 1.1, best);
+        write_curves(x, standard, best);
+        emu_exp_holds(x, 'Q', "adjusted_never_less", best_least >= 1 - 1e-9);
+        emu_exp_at_least(x, 'Q', "largest_gain_1_to_64_KB", "1", 1.1, best_gain);
+        emu_exp_why(x,
+                    "the default is the best: from 16 KiB up two copies cost more than the handshake, at 8 KiB less. "
+                    "The source tells neither its default nor its copies");
+        emu_exp_detail(x, "default %u, adjusted %u bytes", setup.host.eager_bytes_max, best_threshold);
     }
     emu_machine_destroy(m);
     return r;

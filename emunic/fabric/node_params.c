@@ -12,13 +12,18 @@
 #include "emunic/fabric/topology.h"
 
 static const char *const rendezvous_choices[] = { "get", "put", NULL };
+static const char *const registration_choices[] = { "hit", "miss", NULL };
 
-#define MILLI  EMU_PARAM_MILLI
-#define COUNT  EMU_PARAM_COUNT
-#define CHOICE EMU_PARAM_CHOICE
+#define MILLI                EMU_PARAM_MILLI
+#define COUNT                EMU_PARAM_COUNT
+#define RENDEZVOUS           EMU_PARAM_CHOICE
+#define REGISTRATION         EMU_PARAM_CHOICE
+#define CHOICES_MILLI        NULL
+#define CHOICES_COUNT        NULL
+#define CHOICES_RENDEZVOUS   rendezvous_choices
+#define CHOICES_REGISTRATION registration_choices
 #define ROW(field, key, type, min, max, meaning)                                                                       \
-    { "host." key, type, offsetof(struct emu_machine_params, host.field),                                              \
-      min,         max,  type == EMU_PARAM_CHOICE ? rendezvous_choices : NULL },
+    { "host." key, type, offsetof(struct emu_machine_params, host.field), min, max, CHOICES_##type },
 
 const struct emu_param emu_node_param_rows[] = { EMU_NODE_PARAMS(ROW) };
 const size_t emu_node_param_n_rows = sizeof(emu_node_param_rows) / sizeof(emu_node_param_rows[0]);

@@ -21,6 +21,12 @@ enum emu_rendezvous {
     EMU_RENDEZVOUS_PUT,     /* the receiver answers that it is ready, the sender puts by block transfer */
 };
 
+/* Does the message layer's cache of registrations have the buffer of a rendezvous? For all messages of a run. */
+enum emu_registration {
+    EMU_REGISTRATION_HIT = 0,
+    EMU_REGISTRATION_MISS,
+};
+
 #define EMU_NODE_TIME_MAX 1000000000 /* 1 ms */
 #define EMU_NODE_RATE_MAX 4000000000 /* 4 TB/s */
 
@@ -70,8 +76,12 @@ enum emu_rendezvous {
     X(send_end_bytes_max, "send_end_bytes_max", COUNT, 0, UINT32_MAX, "to this")                                       \
     X(eager_bytes_max, "eager_bytes_max", COUNT, 0, UINT32_MAX, "longer ones by rendezvous")                           \
     X(copy_kbs, "copy_mbs", MILLI, 0, EMU_NODE_RATE_MAX, "copy of eager data at each end; 0: none")                    \
-    X(rendezvous_ps, "rendezvous_ns", MILLI, 0, EMU_NODE_TIME_MAX, "core's answer to a request to send")               \
-    X(rendezvous, "rendezvous", CHOICE, 0, 0, "who moves the data: get, put")                                          \
+    X(rendezvous, "rendezvous", RENDEZVOUS, 0, 0, "who moves the data: get, put")                                      \
+    X(registration, "registration", REGISTRATION, 0, 0, "of buffers of a rendezvous: hit, miss")                       \
+    X(register_hit_ps, "register_hit_ns", MILLI, 0, EMU_NODE_TIME_MAX, "look into the cache of registrations")         \
+    X(register_ps, "register_ns", MILLI, 0, EMU_NODE_TIME_MAX, "registration, if the cache does not have it")          \
+    X(register_page_ps, "register_page_ns", MILLI, 0, EMU_NODE_TIME_MAX, "and each page of the buffer")                \
+    X(register_page_bytes, "register_page_bytes", COUNT, 1, 1 << 30, "of a page")                                      \
     /* Between processes of one node. */                                                                               \
     X(local_ps, "local_ns", MILLI, 0, EMU_NODE_TIME_MAX, "latency, overheads left out")                                \
     X(local_kbs, "local_mbs", MILLI, 0, EMU_NODE_RATE_MAX, "rate of the copy; 0: no limit")                            \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside the NIC model: the state of nodes, operations on their way, what a packet's tag says, the times of servers.
- * nic_node.c keeps the state; nic_model.c is what happens to operations, nic_packet.c to their packets.
+ * nic_node.c keeps the state; nic_model.c is what happens to operations, nic_packet.c to their packets, nic_message.c
+ * to messages.
  */
 #ifndef EMUNIC_MODEL_NIC_INNER_H
 #define EMUNIC_MODEL_NIC_INNER_H
@@ -354,6 +355,17 @@ uint64_t emu_nic_first_ready(const struct emu_nic_model *nm, const struct node *
 void emu_nic_leave_channel(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps);
 /* The program will be told, once. */
 void emu_nic_complete(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps);
+
+/* ---- messages ---- */
+
+/* Time of a core to make a buffer known to the NIC, by the state of the cache of registrations. */
+uint64_t emu_nic_registration_ps(const struct emu_node_params *host, uint64_t bytes);
+/* The first packets of a message of this size: its data, or a request to send. */
+enum packet_type emu_nic_message_type(const struct emu_nic_model *nm, uint32_t bytes);
+/* The sender's core, before those are at the NIC. */
+uint64_t emu_nic_message_work(const struct emu_nic_model *nm, uint32_t bytes);
+/* PENDING_RECEIVED, _ASKED, _INVITED and _ENDED: the core's part. */
+void emu_nic_message_step(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps);
 
 /* ---- packets ---- */
 

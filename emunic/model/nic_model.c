@@ -16,9 +16,7 @@
  * other way for duplex_percent of its own time (read requests, acknowledgements of the bus), which is what makes both
  * ways together slower than twice one way.
  *
- * Messages. Up to eager_bytes_max: send, copy, a put that the receiver finds; recv, copy. Longer ones: a request to
- * send; the receiver's core answers it after rendezvous; data by block transfer; the end is told to the other side.
- * send_end is work of the core behind a send, hidden in a ping-pong, not in an exchange.
+ * Messages are in nic_message.c. send_end is work of the core behind a send, hidden in a ping-pong, not in an exchange.
  *
  * Generic hosts (SeaStar). The first packet of a transfer is its header, which interrupts the target's core; data
  * wait in the NIC until the core has matched it, and their end interrupts again, unless they were so short that they
@@ -131,7 +129,7 @@ static uint64_t api_time(const struct emu_nic_model *nm, enum emu_nic_api api)
 static enum packet_type type_of(const struct emu_nic_model *nm, const struct emu_nic_op *spec)
 {
     if (spec->kind == EMU_NIC_MESSAGE)
-        return spec->bytes <= nm->host.eager_bytes_max ? TYPE_EAGER : TYPE_READY_TO_SEND;
+        return emu_nic_message_type(nm, spec->bytes);
     return (enum packet_type)spec->kind;
 }
 
@@ -146,9 +144,7 @@ static void issue(struct emu_nic_model *nm, struct node *n, struct op *op, uint6
     uint64_t gap = host->put_gap_ps;
 
     if (op->spec.kind == EMU_NIC_MESSAGE)
-        before += host->send_ps;
-    if (op->type == TYPE_EAGER)
-        before += time_of(op->spec.bytes, host->copy_kbs);
+        before += emu_nic_message_work(nm, op->spec.bytes);
     if (op->type == TYPE_LAUNCH)
         gap = (uint64_t)host->launch_gap_ps * (op->spec.changes_mdh ? host->launch_mdh_percent : 100) / 100;
     if (op->type == TYPE_PUT || op->type == TYPE_EAGER) {
@@ -278,75 +274,6 @@ static void tell_arrived(struct emu_nic_model *nm, struct node *n, struct emu_ni
     nm->program.arrived(nm->program.ctx, nm, e);
 }
 
-/* A request to send: fetch the data, or invite the sender. */
-static void answer_request(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps)
-{
-    const struct emu_nic_event *e = &what->event;
-    uint64_t t = serve(&n->procs[e->at.proc].core_ps, now_ps, nm->host.rendezvous_ps) + nm->host.issue_ps;
-    bool fetches = nm->host.rendezvous == EMU_RENDEZVOUS_GET;
-    const struct own_op own = { fetches ? TYPE_BULK_GET : TYPE_READY_TO_RECV, e->at.proc, e->peer, e->bytes,
-                                .ready_ps = t };
-    struct op *op = emu_nic_send_own(nm, n, &own);
-
-    if (!op)
-        return;
-    if (fetches)
-        op->spec.user = what->seq; /* TYPE_END will name it */
-    else
-        op->tag_seq = what->seq;
-}
-
-static void send_bulk(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps)
-{
-    const struct emu_nic_event *e = &what->event;
-    uint64_t t = serve(&n->procs[e->at.proc].core_ps, now_ps, nm->host.rendezvous_ps) + nm->host.issue_ps;
-    struct op *asked = find_op(n, what->seq);
-    struct op *op;
-
-    if (!asked)
-        return;
-    op = emu_nic_send_own(nm, n, &(struct own_op){ TYPE_BULK_PUT, e->at.proc, e->peer, e->bytes, t });
-    if (op) {
-        op->is_told_done = false; /* its end is the message's */
-        op->spec.user = asked->spec.user;
-    }
-    free_op(n, asked);
-}
-
-/* The receiver's overhead; an eager message is copied out. The sender of one that was fetched waits to hear of it. */
-static void tell_received(struct emu_nic_model *nm, struct node *n, struct pending *what, uint64_t now_ps)
-{
-    struct emu_nic_event *e = &what->event;
-    bool is_copied = e->bytes <= nm->host.eager_bytes_max && e->peer.nid != n->nid;
-    uint64_t work = nm->host.recv_ps + (is_copied ? time_of(e->bytes, nm->host.copy_kbs) : 0);
-    uint64_t t = serve(&n->procs[e->at.proc].core_ps, now_ps, work);
-
-    if (what->is_fetched) {
-        const struct own_op end = { TYPE_END, e->at.proc, e->peer, e->bytes, t + nm->host.issue_ps };
-        struct op *op = emu_nic_send_own(nm, n, &end);
-
-        if (op)
-            op->tag_seq = what->seq;
-    }
-    tell_arrived(nm, n, e, t);
-}
-
-static void sender_ended(struct emu_nic_model *nm, struct node *n, uint16_t seq, uint64_t now_ps)
-{
-    struct op *op = find_op(n, seq);
-    struct emu_nic_event e;
-
-    if (!op)
-        return;
-    e = (struct emu_nic_event){ .at = { n->nid, op->proc },
-                                .peer = op->spec.to,
-                                .kind = EMU_NIC_MESSAGE,
-                                .bytes = op->spec.bytes,
-                                .user = op->spec.user };
-    free_op(n, op);
-    tell_completed(nm, n, &e, now_ps);
-}
-
 static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t cookie, uint64_t now_ps)
 {
     struct emu_nic_model *nm = ctx;
@@ -376,16 +303,10 @@ static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t coo
         emu_nic_data_ended(nm, n, &what, now_ps);
         return;
     case PENDING_RECEIVED:
-        tell_received(nm, n, &what, now_ps);
-        return;
     case PENDING_ASKED:
-        answer_request(nm, n, &what, now_ps);
-        return;
     case PENDING_INVITED:
-        send_bulk(nm, n, &what, now_ps);
-        return;
     case PENDING_ENDED:
-        sender_ended(nm, n, what.seq, now_ps);
+        emu_nic_message_step(nm, n, &what, now_ps);
         return;
     case PENDING_FREE:
         break;
@@ -403,7 +324,7 @@ static bool is_possible(const struct emu_nic_model *nm)
 
     return nm->format.request_header_flits + data <= max && nm->format.response_header_flits + data <= max &&
            (!nm->host.has_acks || nm->format.response_header_flits > 0) && nm->host.tile_nics > 0 &&
-           nm->nic.outstanding_packets > 0;
+           nm->nic.outstanding_packets > 0 && nm->host.register_page_bytes > 0;
 }
 
 static int prepare(struct emu_nic_model *nm, const struct emu_nic_setup *setup)

@@ -105,7 +105,9 @@ static const struct fault faults[] = {
     /* Host. */
     { "aries", "launch_mdh_percent: 150", "launch_mdh_percent: 99", AT_FAULT, "out of range" },
     { "aries", "response_header_flits: 1", "response_header_flits: 0", ANYWHERE, "host.acks: answers of no flits" },
-    { "aries", "rendezvous: get", "rendezvous: push", AT_FAULT, "'push' is none of: get put" },
+    { "aries", "rendezvous: put", "rendezvous: push", AT_FAULT, "'push' is none of: get put" },
+    { "aries", "registration: hit", "registration: get", AT_FAULT, "'get' is none of: hit miss" },
+    { "aries", "register_page_bytes: 4096", "register_page_bytes: 0", AT_FAULT, "out of range" },
 
     /* Keys. */
     { "aries", "groups: 2", "gruops: 2", AT_FAULT, "unknown key 'topology.gruops'; did you mean 'topology.groups'?" },

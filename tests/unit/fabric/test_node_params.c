@@ -30,13 +30,15 @@ static void test_values_of_the_file_arrive_in_their_units(void **state)
 
 static void test_override_changes_one_value(void **state)
 {
-    struct emu_machine *m = load("aries:host.out_ns=1100.5,eager_bytes_max=0,rendezvous=put,host.in_ns=100");
+    struct emu_machine *m =
+        load("aries:host.out_ns=1100.5,eager_bytes_max=0,rendezvous=put,registration=miss,host.in_ns=100");
     const struct emu_node_params *host = emu_machine_node_params(m);
 
     (void)state;
     assert_int_equal(host->out_ps, 1100500);
     assert_int_equal(host->eager_bytes_max, 0);
     assert_int_equal(host->rendezvous, EMU_RENDEZVOUS_PUT);
+    assert_int_equal(host->registration, EMU_REGISTRATION_MISS);
     assert_int_equal(host->in_ps, 100000);
     emu_machine_destroy(m);
 }

@@ -62,6 +62,11 @@ static struct emu_nic_setup setup_of(const struct emu_machine *m)
     host->send_end_ps = 0;
     host->eager_bytes_max = 8192;
     host->copy_kbs = 0;
+    host->registration = EMU_REGISTRATION_HIT;
+    host->register_hit_ps = 100 * NS;
+    host->register_ps = 1000 * NS;
+    host->register_page_ps = 50 * NS;
+    host->register_page_bytes = 4096;
     host->local_ps = 300 * NS;
     host->local_kbs = 5000000;
     host->local_is_shared = 0;
@@ -176,22 +181,6 @@ static void test_eager_copies_cost_both_ends(void **state)
     (void)state;
     setup.host.copy_kbs = 4096000; /* 4 096 bytes in a microsecond */
     assert_time(latency(&setup, EMU_NIC_MESSAGE, 4096), before + 2000 * NS);
-}
-
-static void test_rendezvous_turns_round_once_either_way(void **state)
-{
-    struct emu_nic_setup setup = setup_of(machine);
-    uint64_t before[2];
-
-    (void)state;
-    for (uint32_t who = EMU_RENDEZVOUS_GET; who <= EMU_RENDEZVOUS_PUT; who++) {
-        setup.host.rendezvous = who;
-        setup.host.rendezvous_ps = 0;
-        before[who] = latency(&setup, EMU_NIC_MESSAGE, 65536);
-        setup.host.rendezvous_ps = 2000 * NS;
-        /* The receiver's core looks at the request; if it invites the sender, that core turns as well. */
-        assert_time(latency(&setup, EMU_NIC_MESSAGE, 65536), before[who] + (who + 1) * UINT64_C(2000) * NS);
-    }
 }
 
 /* ---- rates ---- */
@@ -442,6 +431,7 @@ struct tally {
     uint32_t n_completed;
     uint32_t n_arrived;
     struct emu_nic_event last;
+    uint64_t completed_ps, arrived_ps;
 };
 
 static void tally_completed(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *e)
@@ -450,6 +440,7 @@ static void tally_completed(void *ctx, struct emu_nic_model *nm, const struct em
 
     (void)nm;
     t->n_completed++;
+    t->completed_ps = e->at_ps;
     t->last = *e;
 }
 
@@ -459,6 +450,7 @@ static void tally_arrived(void *ctx, struct emu_nic_model *nm, const struct emu_
 
     (void)nm;
     t->n_arrived++;
+    t->arrived_ps = e->at_ps;
     t->last = *e;
 }
 
@@ -566,6 +558,108 @@ static void test_protocol_follows_size(void **state)
         assert_int_equal(t.n_completed, 2);
         emu_nic_model_destroy(nm);
     }
+}
+
+/* When a message that nobody else disturbs is complete: [0] received, [1] told to the sender. */
+static void time_message(const struct emu_nic_setup *setup, uint32_t bytes, uint64_t times_out[2])
+{
+    struct tally t = { 0 };
+    struct emu_nic_model *nm = model_of(setup, &t);
+    const struct emu_nic_op op = { .kind = EMU_NIC_MESSAGE, .to = { 4, 0 }, .bytes = bytes };
+
+    assert_int_equal(emu_nic_post(nm, (struct emu_nic_proc){ 0, 0 }, &op, 0), 0);
+    (void)emu_sim_run(emu_nic_model_sim(nm), UINT64_MAX);
+    assert_int_equal(t.n_arrived, 1);
+    assert_int_equal(t.n_completed, 1);
+    times_out[0] = t.arrived_ps;
+    times_out[1] = t.completed_ps;
+    emu_nic_model_destroy(nm);
+}
+
+static void test_parts_of_a_rendezvous_cost_their_times(void **state)
+{
+    /* Get: request to send; request of the get, its answer. Put: request, its answer, the data. */
+    static const struct {
+        size_t parameter;
+        uint32_t times[2]; /* of a get, of a put */
+    } parts[] = {
+        { offsetof(struct emu_node_params, send_ps), { 1, 2 } },
+        { offsetof(struct emu_node_params, recv_ps), { 2, 3 } },
+        { offsetof(struct emu_node_params, issue_ps), { 2, 3 } },
+        { offsetof(struct emu_node_params, out_ps), { 3, 3 } },
+        { offsetof(struct emu_node_params, in_ps), { 3, 3 } },
+        { offsetof(struct emu_node_params, write_ps), { 2, 3 } },
+        { offsetof(struct emu_node_params, read_ps), { 1, 0 } },
+        { offsetof(struct emu_node_params, register_hit_ps), { 2, 2 } },
+        { offsetof(struct emu_node_params, bte_start_ps), { 1, 1 } },
+    };
+    struct emu_nic_setup setup = setup_of(machine);
+
+    (void)state;
+    for (uint32_t who = EMU_RENDEZVOUS_GET; who <= EMU_RENDEZVOUS_PUT; who++) {
+        uint64_t before[2], after[2];
+
+        setup.host.rendezvous = who;
+        time_message(&setup, 16384, before);
+        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+            struct emu_nic_setup longer = setup;
+
+            *(uint32_t *)((char *)&longer.host + parts[i].parameter) += 1000 * NS;
+            time_message(&longer, 16384, after);
+            assert_time(after[0], before[0] + parts[i].times[who] * UINT64_C(1000) * NS);
+        }
+    }
+}
+
+static void test_registration_costs_by_pages_and_cache(void **state)
+{
+    struct emu_nic_setup setup = setup_of(machine);
+
+    (void)state;
+    for (uint32_t who = EMU_RENDEZVOUS_GET; who <= EMU_RENDEZVOUS_PUT; who++) {
+        uint64_t hit[2], miss[2], eager[2];
+
+        setup.host.rendezvous = who;
+        setup.host.registration = EMU_REGISTRATION_HIT;
+        time_message(&setup, 3 * 4096 + 1, hit);
+        time_message(&setup, 8192, eager);
+        setup.host.registration = EMU_REGISTRATION_MISS;
+        time_message(&setup, 3 * 4096 + 1, miss);
+        assert_time(miss[0], hit[0] + UINT64_C(2) * (1000 + 4 * 50) * NS); /* at both ends */
+        time_message(&setup, 8192, miss);
+        assert_int_equal(miss[0], eager[0]); /* eager data go through buffers that are registered */
+    }
+}
+
+static void test_sender_hears_of_a_fetched_message(void **state)
+{
+    struct emu_nic_setup setup = setup_of(machine);
+    uint64_t times[2], later[2];
+
+    (void)state;
+    setup.host.rendezvous = EMU_RENDEZVOUS_GET;
+    time_message(&setup, 16384, times);
+    assert_true(times[1] > times[0] + (250 + 250 + 100 + 100 + 250 + 250) * NS); /* a message of its own */
+    setup.host.send_ps += 1000 * NS;
+    time_message(&setup, 16384, later);
+    assert_time(later[1], times[1] + UINT64_C(2000) * NS); /* the request to send and the end */
+}
+
+/* Answers with data fill the link of both directions. Requests take turns with them, or one side gets nothing. */
+static void test_gets_both_ways_do_not_starve_each_other(void **state)
+{
+    struct emu_nic_setup setup = setup_of(machine);
+    const struct emu_nic_pair pairs[] = { { { 0, 0 }, { 20, 0 } }, { { 20, 0 }, { 0, 0 } } };
+    const struct emu_nic_stream s = {
+        .kind = EMU_NIC_BTE_GET, .pairs = pairs, .n_pairs = 2, .bytes = 65536, .window = 4, .operations = 24
+    };
+    struct emu_nic_stream_result r;
+    double rates[2];
+
+    (void)state;
+    setup.mode = EMU_MODE_ADAPTIVE_0;
+    assert_int_equal(emu_nic_stream(&setup, &s, rates, &r), 0);
+    assert_close(rates[0], rates[1], 0.1);
 }
 
 static void test_block_transfers_wait_for_a_channel(void **state)
@@ -741,7 +835,10 @@ int main(void)
         cmocka_unit_test(test_each_hop_adds_the_routers_time),
         cmocka_unit_test(test_api_overhead_is_added_once),
         cmocka_unit_test(test_eager_copies_cost_both_ends),
-        cmocka_unit_test(test_rendezvous_turns_round_once_either_way),
+        cmocka_unit_test(test_parts_of_a_rendezvous_cost_their_times),
+        cmocka_unit_test(test_registration_costs_by_pages_and_cache),
+        cmocka_unit_test(test_sender_hears_of_a_fetched_message),
+        cmocka_unit_test(test_gets_both_ways_do_not_starve_each_other),
         cmocka_unit_test(test_one_nic_puts_at_its_packet_rate),
         cmocka_unit_test(test_window_over_round_trip_bounds_the_rate),
         cmocka_unit_test(test_interface_is_slower_when_both_ways_are_busy),
