@@ -25,6 +25,7 @@ static const struct emu_command command = {
              "emunic sim run ID...|all [OPTION]...\n"
              "emunic sim explain MACHINE [--json]\n"
              "emunic sim traffic MACHINE [OPTION]...\n"
+             "emunic sim messages MACHINE [OPTION]...\n"
              "emunic sim audit MACHINE [OPTION]...",
     .about =
         "Simulate the network of a machine by itself, packet by packet in virtual time: the experiments that hold\n"
@@ -34,6 +35,7 @@ static const struct emu_command command = {
         "  run      run experiments, one EXP line per figure with a verdict; status 1 if one fails\n"
         "  explain  each parameter of a machine file with value, unit, source and mark; also `sim --explain MACHINE`\n"
         "  traffic  a traffic pattern at given loads: throughput, latency, link loads, plots\n"
+        "  messages messages of MPI between two processes: latency and bandwidth over size, beside published points\n"
         "  audit    can the network deadlock? the graph of its channels, and packets walked through it\n"
         "\n"
         "`emunic sim WORD --help` tells the options of each.\n",
@@ -149,7 +151,7 @@ int emu_verb_sim(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : NULL;
 
     if (!word)
-        return emu_cli_usage("sim", "one of list, run, explain, traffic, audit is missing");
+        return emu_cli_usage("sim", "one of list, run, explain, traffic, messages, audit is missing");
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         emu_options_print_help(&command, stdout);
         return EMU_EXIT_DONE;
@@ -162,9 +164,11 @@ int emu_verb_sim(int argc, char **argv)
         return emu_cli_sim_explain(argc - 1, argv + 1);
     if (strcmp(word, "traffic") == 0)
         return emu_cli_sim_traffic(argc - 1, argv + 1);
+    if (strcmp(word, "messages") == 0)
+        return emu_cli_sim_messages(argc - 1, argv + 1);
     if (strcmp(word, "audit") == 0)
         return emu_cli_sim_audit(argc - 1, argv + 1);
     if (word[0] == '-')
         return emu_cli_usage("sim", "%s: no such option", word);
-    return emu_cli_usage("sim", "'%s' is none of list, run, explain, traffic, audit", word);
+    return emu_cli_usage("sim", "'%s' is none of list, run, explain, traffic, messages, audit", word);
 }

@@ -9,6 +9,7 @@
 int emu_cli_sim_list(int argc, char **argv);
 int emu_cli_sim_run(int argc, char **argv);
 int emu_cli_sim_audit(int argc, char **argv);
+int emu_cli_sim_messages(int argc, char **argv);
 int emu_cli_sim_explain(int argc, char **argv);
 int emu_cli_sim_traffic(int argc, char **argv);
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# `emunic sim`: list, run, explain, traffic; no daemon and no job takes part.
+# `emunic sim`: list, run, explain, traffic, messages, audit; no daemon and no job takes part.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -37,7 +37,7 @@ print(json.dumps(o, sort_keys=True))' <<<"$out"
 
 test_each_word_has_help_with_an_example() {
     local word
-    for word in '' list run explain traffic audit; do
+    for word in '' list run explain traffic messages audit; do
         # shellcheck disable=SC2086  # no word is no word
         call sim $word --help
         expect_status 0
@@ -49,8 +49,8 @@ test_each_word_has_help_with_an_example() {
 }
 
 test_wrong_usage_gets_one_precise_line() {
-    wrong 'emunic sim: one of list, run, explain, traffic, audit is missing'
-    wrong "emunic sim: 'dance' is none of list, run, explain, traffic, audit" dance
+    wrong 'emunic sim: one of list, run, explain, traffic, messages, audit is missing'
+    wrong "emunic sim: 'dance' is none of list, run, explain, traffic, messages, audit" dance
     wrong 'emunic sim: --nid: no such option' --nid
     wrong "emunic sim: list: 'x': takes options only" list x
     wrong "emunic sim: run: an experiment or 'all' is missing" run
@@ -330,6 +330,25 @@ test_audit_finds_nothing_in_a_whole_machine() {
     done
 }
 
+test_messages_tell_both_protocols_beside_published_points() {
+    call sim messages $small --min 8 --max 16384 --json
+    expect_status 0
+    json 'all(b["latency_us"] >= a["latency_us"] for a, b in zip(o["points"], o["points"][1:]))'
+    json 'all((p["protocol"] == "eager") == (p["bytes"] <= 8192) for p in o["points"])'
+    json '[p["source"] for p in o["published"]] == ["XC-3"] and o["points"][0]["bytes"] == 8'
+    call sim messages $small --min 8 --max 8
+    expect_status 0
+    expect_out '^ *8  eager .* latency_us 1.3 \(XC-3\)$'
+    call sim messages bluegene-l
+    expect_status 1
+    expect_error_line 'bluegene-l has no host section'
+    call sim messages $small --to 99999
+    expect_status 1
+    expect_error_line 'aries has nodes 0 to '
+    call sim messages $small --min 9 --max 8
+    expect_status 2
+}
+
 test_audit_tells_of_a_bubble_ring_and_of_each_walk() {
     call sim audit bluegene-l:x=4,y=4,z=4 --pairs 50 --channels 3 --json
     expect_status 0
@@ -428,5 +447,5 @@ run_tests each_word_has_help_with_an_example wrong_usage_gets_one_precise_line \
     traffic_prints_throughput_latency_and_speed seeds_give_means_with_intervals saturation_is_found nics_have_their_rates_unless_ideal \
     nodes_have_throughput_and_fairness sizes_are_mixed_and_sources_burst jobs_share_a_machine_by_their_places every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
     audit_finds_nothing_in_a_whole_machine audit_tells_of_a_bubble_ring_and_of_each_walk \
-    audit_tells_what_broken_links_do \
+    audit_tells_what_broken_links_do messages_tell_both_protocols_beside_published_points \
     output_is_recorded_and_drawn an_interrupt_leaves_nothing

@@ -117,7 +117,7 @@ test_options_of_the_help_are_in_the_man_page() {
         call "$verb" --help
         options=$out
         if [ "$verb" = sim ]; then
-            for verb in list run explain traffic; do
+            for verb in list run explain traffic messages; do
                 call sim "$verb" --help
                 options+=$out
             done
