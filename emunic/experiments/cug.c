@@ -60,7 +60,7 @@ void cug_close(struct cug *c)
     c->m = NULL;
 }
 
-static struct emu_nic_setup setup_for(const struct cug *c, uint32_t bytes)
+struct emu_nic_setup cug_setup_for(const struct cug *c, uint32_t bytes)
 {
     struct emu_nic_setup setup = c->setup;
 
@@ -96,7 +96,7 @@ static struct emu_nic_pingpong pingpong_of(enum cug_api api, struct emu_nic_proc
 
 double cug_one_way_us(struct cug *c, enum cug_api api, struct emu_nic_proc a, struct emu_nic_proc b, uint32_t bytes)
 {
-    const struct emu_nic_setup setup = setup_for(c, bytes);
+    const struct emu_nic_setup setup = cug_setup_for(c, bytes);
     const struct emu_nic_pingpong p = pingpong_of(api, a, b, bytes);
     struct emu_nic_pingpong_result result;
 
@@ -112,7 +112,7 @@ double cug_uni(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint
 
 double cug_bi(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint32_t bytes)
 {
-    const struct emu_nic_setup setup = setup_for(c, bytes);
+    const struct emu_nic_setup setup = cug_setup_for(c, bytes);
     const struct emu_nic_pingpong p = pingpong_of(CUG_MPI, a, b, bytes);
     struct emu_nic_exchange_result result;
 
@@ -246,7 +246,7 @@ static int run_swaps(const struct emu_nic_setup *setup, struct swap_run *run, co
 struct cug_rates cug_swaps(struct cug *c, const struct emu_nic_pair *pairs, size_t n_pairs, uint32_t bytes,
                            double *rates)
 {
-    const struct emu_nic_setup setup = setup_for(c, bytes);
+    const struct emu_nic_setup setup = cug_setup_for(c, bytes);
     struct cug_rates result = { .min = NAN, .max = NAN, .sum = NAN };
     double *own_rates = calloc(n_pairs, sizeof(*own_rates));
     struct swap_run run = { .bytes = bytes };

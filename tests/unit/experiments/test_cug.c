@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "emunic/experiments/cmp_program.h"
 #include "emunic/experiments/cug.h"
 #include "emunic/experiments/runner.h"
 #include "emunic/experiments/tables.h"
@@ -217,9 +218,85 @@ static void test_every_row_of_the_specification_is_there(void **state)
     }
 }
 
+/* ---- programs ---- */
+
+static void act_pair_program(struct emu_exp *x)
+{
+    struct cmp_program p = { .px = 2, .py = 1, .ppn = 1, .n_iterations = 4 };
+    struct cug c;
+    double swap_us;
+
+    open_machine(x, "xt3", &c);
+    swap_us = 2.0 * 65536 / cug_bi(&c, cug_proc(0, 1), cug_proc(1, 1), 65536);
+    cmp_add(&p, &(struct cmp_step){ .compute_us = 1000, .partners = CMP_ACROSS, .mask = 1, .bytes = 65536 });
+    cmp_add(&p, &(struct cmp_step){ .partners = CMP_ACROSS, .mask = 1, .bytes = 65536 });
+    assert_true(fabs(cmp_run(&c, &p) - (1000 + 2 * swap_us)) < 0.01 * swap_us);
+    cug_close(&c);
+}
+
+static void test_program_of_a_pair_takes_its_computation_and_its_swaps(void **state)
+{
+    (void)state;
+    inside(act_pair_program);
+}
+
+/* Two processes of an XD1 node share its interface: no formula over one pair tells that. */
+static void act_shared_program(struct emu_exp *x)
+{
+    struct cmp_program p = { .px = 2, .py = 1, .ppn = 1, .n_iterations = 3 };
+    struct cug c;
+    double alone;
+
+    open_machine(x, "xd1", &c);
+    cmp_add(&p, &(struct cmp_step){ .partners = CMP_ACROSS, .mask = 1, .bytes = 262144 });
+    alone = cmp_run(&c, &p);
+    p.px = 4;
+    p.ppn = 2;
+    p.steps[0].mask = 2; /* both processes of the first node with those of the second */
+    assert_true(cmp_run(&c, &p) > 1.8 * alone);
+    cug_close(&c);
+}
+
+static void test_programs_share_hosts(void **state)
+{
+    (void)state;
+    inside(act_shared_program);
+}
+
+static void act_words_to_all(struct emu_exp *x)
+{
+    struct cmp_program p = { .px = 8, .py = 8, .ppn = 4, .gap_us = 0.05, .n_iterations = 3 };
+    struct cug c;
+    double mpi;
+
+    open_machine(x, "x1", &c);
+    cmp_add_allreduce(&p);
+    assert_int_equal(p.n_steps, 6);
+    mpi = cmp_run(&c, &p);
+    assert_true(mpi > 6 * 7.2 && mpi < 6 * 8); /* six latencies of MPI (X1-1) */
+    p.n_steps = 0;
+    p.is_caf = true;
+    cmp_add_allreduce(&p);
+    assert_true(fabs(cmp_run(&c, &p) - (3.9 + 62 * 0.05)) < 0.7); /* one of CAF, and gaps */
+    p.px = CMP_PROCS_MAX + 1;
+    p.py = 1;
+    assert_true(isnan(cmp_run(&c, &p)));
+    assert_int_equal(c.error, -EINVAL);
+    cug_close(&c);
+}
+
+static void test_allreduce_takes_its_messages(void **state)
+{
+    (void)state;
+    inside(act_words_to_all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_program_of_a_pair_takes_its_computation_and_its_swaps),
+        cmocka_unit_test(test_programs_share_hosts),
+        cmocka_unit_test(test_allreduce_takes_its_messages),
         cmocka_unit_test(test_ranks_fill_nodes_one_after_another),
         cmocka_unit_test(test_swaps_of_one_pair_are_an_exchange),
         cmocka_unit_test(test_pairs_share_what_they_have_in_common_only),
