@@ -269,6 +269,18 @@ def with_kept(figures, kept):
                                               f.line["id"] != experiment_of(f) and natural(f.line["id"]) or []))
 
 
+def live_tests():
+    """Of each row that needs programs: its test, and who says whether it passes."""
+    rows = pathlib.Path(__file__).resolve().parent.parent / "tests" / "live" / "rows.txt"
+    tests = {}
+    for line in rows.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, kind, *reason = line.split(" ", 2)
+            tests[name] = (("none", "not run: " + reason[0]) if kind == "none"
+                           else (f"`live-{name.lower()}`", "run by `make check`"))
+    return tests
+
+
 def natural(text):
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", text)]
 
@@ -404,10 +416,13 @@ def write_report(result, figures, ledger, out):
     if result.get("live"):
         write("## Shown by real processes")
         write()
-        write("Not run by `emunic sim`; they need the live emulation.")
+        write("Not run by `emunic sim`; they need the live emulation. The table is `tests/live/rows.txt`.")
         write()
+        write("| id | row | test | verdict |")
+        write("|---|---|---|---|")
+        tests = live_tests()
         for e in result["live"]:
-            write(f"- {e['id']}: {e['summary']}")
+            write(f"| {e['id']} | {cell(e['summary'])} | {' | '.join(tests[e['id']])} |")
 
 
 def machine_table(mine, title, write):
