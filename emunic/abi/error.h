@@ -46,11 +46,17 @@ struct emu_error_record {
     uint64_t timestamp_ns; /* since 1970 */
     /*
      * [0] initiator's nid << 32 | its instance   [1] target's nid << 32 | memory domain or instance
-     * [2] remote address, count                  [3] fault rule << 32 | operation << 8 | status
+     * [2] remote address, count                  [3] fault rule << 32 | EMU_ERROR_FIRST | operation << 8 | status
      */
     uint64_t info[4];
 };
 static_assert(sizeof(struct emu_error_record) == 48, "ABI: error record");
+
+/*
+ * In info[3]: the first of a burst, that is, of the events that came before the subscriber had taken all earlier ones.
+ * It is kept even if the queue is full with those behind it. Source: spec/machines.md 2.4.
+ */
+#define EMU_ERROR_FIRST (1ull << 16)
 
 #define EMU_ERRORS_PER_REPLY 4u
 #define EMU_ERRORS_DEFAULT   64u /* events that a subscription keeps */

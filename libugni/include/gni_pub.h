@@ -2161,9 +2161,10 @@ gni_return_t GNI_SmsgSetMaxRetrans(gni_nic_handle_t nic_handle, uint16_t max_ret
  *   65 fault rules changed                                INFORMATIONAL
  *
  * info_mmrs: [0] initiator's NIC address << 32 | instance id, [1] target's NIC address << 32 | number of its region,
- * [2] remote address or a count, [3] fault rule << 32 | operation << 8 | status. Codes and words are our own: those of
- * the original are not known. Code 35 comes where the emulated NIC itself finds the queue full; on the short way
- * between processes of a host only the queue's owner learns of it.
+ * [2] remote address or a count, [3] fault rule << 32 | first << 16 | operation << 8 | status. `first` is 1 for the
+ * first event of a burst, which came when the subscriber had taken all earlier ones. It is never lost, however many
+ * follow. Codes and words are our own: those of the original are not known. Code 35 comes where the emulated NIC itself
+ * finds the queue full; on the short way between processes of a host only the queue's owner learns of it.
  *
  * Privileged are root and the user that runs emunic. Threads: any. Source: spec/ugni.md 2.18, 3.8, 4.13.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SEASTAR-13: the rules of Portals (spec/machines.md 4.3), one test each. Every rank puts to the next one and takes from
- * the previous one, on nodes of a Red Storm. tests/conformance/portals has the details and the other dialect.
+ * SEASTAR-13: the rules of Portals (spec/machines.md 4.3), one test each. Every rank puts to the next one and takes
+ * from the previous one, on nodes of a Red Storm. tests/conformance/portals has the details and the other dialect.
  */
 #include "tests/common/portals.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * XC-43: block transfers. Four at a time where the job has four; the fifth waits for its turn. They end in any order
- * unless they are fenced. One is 4 GiB at most. A send finds its receive, or waits for it, or gives up, as it was asked.
+ * unless they are fenced. One has 4 GiB at most. A send finds its receive, waits for it, or gives up, as it was asked.
  */
 #include "tests/conformance/job.h"
 

@@ -4,7 +4,8 @@
  *
  * A subscription is a control connection of its own, so it outlives the NIC handle it was made with and goes with its
  * process. It keeps the newest events that it had room for: when its queue is full, further events are lost, and the
- * serial number, which counts every event that passed the subscription's filter, shows how many. Its eventfd is
+ * serial number, which counts every event that passed the subscription's filter, shows how many. The first event of a
+ * burst is marked (EMU_ERROR_FIRST) and never among the lost ones: the queue is empty then. Its eventfd is
  * readable exactly while events wait; emunic alone writes and reads it for good (what the owner does to it fools only
  * the owner).
  *
@@ -128,6 +129,8 @@ static void put(struct emu_error_sub *sub, const struct emu_error_record *record
         return; /* lost; the next serial number tells */
     sub->ring[(sub->head + sub->n) % sub->ring_size] = *record;
     sub->ring[(sub->head + sub->n) % sub->ring_size].serial = sub->serial;
+    if (sub->n == 0)
+        sub->ring[sub->head].info[3] |= EMU_ERROR_FIRST;
     if (sub->n++ == 0 && write(sub->event_fd, &one, sizeof(one)) < 0)
         return; /* its owner has filled it: readable */
 }
