@@ -276,7 +276,9 @@ enum emu_ptl_register {
     EMU_PTL_SR_MDS = 16,
     EMU_PTL_SR_EQS = 20,
     EMU_PTL_SR_MD_ALIGN_128 = 24, /* down to _8 */
-    EMU_PTL_SR_END = 29,
+    EMU_PTL_SR_INTERRUPTS = 29,   /* [L] emunic, on the routed path: of the host, by messages that arrived */
+    EMU_PTL_SR_COMMANDS,          /* [L] likewise: that the host gave its NIC, to send and to store */
+    EMU_PTL_SR_END,
 };
 
 struct emu_ptl_iov {
@@ -309,7 +311,7 @@ struct emu_ptl_ni {
     uint32_t n_open;                   /* [L] operations that are going on, and at most so far */
     uint32_t n_open_max;               /* [L] */
     alignas(64) uint32_t n_dead;       /* [L] descriptors ever put on the dead list: a line the owner looks at often */
-    alignas(64) uint64_t registers[EMU_PTL_SR_END];       /* [P] */
+    alignas(64) uint64_t registers[EMU_PTL_SR_END];       /* [P], but for the last two */
     alignas(64) struct emu_ptl_fail fails[EMU_PTL_FAILS]; /* [L] */
     alignas(64) struct emu_ptl_list lists[EMU_PTL_PTS];
     alignas(64) struct emu_ptl_ace aces[EMU_PTL_ACES]; /* [P] */

@@ -144,7 +144,7 @@ static void count_lists(struct emu_ptl_owner *o, int change)
 
 static void count_alignment(struct emu_ptl_ni *ni, uint64_t start)
 {
-    for (unsigned i = 0; i <= EMU_PTL_SR_END - 1 - EMU_PTL_SR_MD_ALIGN_128; i++) {
+    for (unsigned i = 0; i <= EMU_PTL_SR_INTERRUPTS - 1 - EMU_PTL_SR_MD_ALIGN_128; i++) {
         if (start % (128u >> i) == 0) {
             ni->registers[EMU_PTL_SR_MD_ALIGN_128 + i]++;
             return;

@@ -46,6 +46,7 @@ struct work {
     unsigned fail;
     uint64_t mlength;
     uint64_t done_bytes;
+    uint64_t n_commands; /* that its host gave the NIC to send it */
     struct emu_ptl_peer peer;
     struct emu_ptl_taker taker;
     struct emu_ptl_reply reply;
@@ -243,8 +244,10 @@ static enum phase begin_at(struct emu_port_end *port, struct work *work, struct 
     struct emu_ptl_flight *flight = &ni->flights[port->index];
 
     work->is_taken = emu_ptl_match(ni, &request, &work->taker) == EMU_PTL_TAKEN;
-    if (!work->is_taken)
+    if (!work->is_taken) {
+        emu_portals_host_takes(target, NULL, 0, 0);
         return HOME;
+    }
     work->target = target->index;
     work->target_generation = emu_portals_generation(port->domain, target->index);
     work->peer = (struct emu_ptl_peer){ work->send.nid, work->send.pid, (uint32_t)target->member->uid, ni->jid };
@@ -252,6 +255,10 @@ static enum phase begin_at(struct emu_port_end *port, struct work *work, struct 
     work->acks = work->taker.acks;
     work->far = emu_portals_end_reach(target, &work->taker.md);
     keep_span(ni, &work->taker.md, &work->far_span, work->far_iovs);
+    emu_portals_host_takes(target, work->send.kind == EMU_PTL_GET ? NULL : &work->far_span, work->taker.offset,
+                           work->mlength);
+    if (work->send.kind != EMU_PTL_PUT) /* and it answers */
+        emu_portals_host_answers(target, &work->far_span, work->taker.offset, work->mlength);
     if (work->send.kind != EMU_PTL_GET)
         open_source(port, work);
     emu_ptl_begin(ni, &request, &work->taker, emu_portals_generation(port->domain, port->index), flight);
@@ -316,6 +323,7 @@ static bool step_reply(struct emu_port_end *port, struct work *work)
     if (work->has_reply) {
         work->near = emu_portals_end_reach(port, &work->reply.md);
         keep_span(ni, &work->reply.md, &work->near_span, work->near_iovs);
+        emu_portals_host_takes(port, &work->near_span, work->send.local_offset, work->reply.mlength);
     }
     emu_portals_end_unlock(port);
     work->phase = work->has_reply && work->fail == 0               ? MOVE :
@@ -382,6 +390,9 @@ static bool step_home(struct emu_port_end *port, struct work *work)
 
     if (!emu_portals_end_lock(port, &work->waits_since_ns))
         return false;
+    ni->registers[EMU_PTL_SR_COMMANDS] += work->n_commands;
+    if (work->acks && work->fail == 0)
+        emu_portals_host_takes(port, NULL, 0, 0);
     if (work->has_reply) {
         emu_ptl_reply_end(ni, &work->send, &work->reply, work->fail);
     } else {
@@ -408,13 +419,35 @@ static bool go_on(struct emu_port_end *port, struct work *work)
     return true;
 }
 
-static void start(struct work *work, const struct emu_cmd *cmd, enum phase phase)
+/* The descriptor is looked at now: it may go with the message. A get is a header alone. */
+static uint64_t commands_of(struct emu_port_end *port, struct work *work)
 {
+    struct emu_ptl_ni *ni = emu_portals_end_ni(port);
+    const struct emu_ptl_send *send = &work->send;
+    bool is_put = send->kind == EMU_PTL_PUT;
+    uint32_t index = is_put ? send->md : send->put_md;
+    struct emu_ptl_md md;
+
+    if (send->kind == EMU_PTL_GET || index >= EMU_PTL_MDS)
+        return 1;
+    md = ni->mds[index];
+    if (md.generation != (is_put ? send->md_generation : send->put_md_generation))
+        return 1;
+    keep_span(ni, &md, &work->near_span, work->near_iovs);
+    return emu_portals_host_commands(port, &work->near_span, is_put ? send->local_offset : send->put_offset,
+                                     send->length_bytes);
+}
+
+static void start(struct emu_port_end *port, const struct emu_cmd *cmd, enum phase phase)
+{
+    struct work *work = work_of(port);
+
     work->phase = phase;
     work->is_detached = work->is_taken = work->has_reply = work->acks = false;
     work->fail = 0;
     work->mlength = work->done_bytes = work->waits_since_ns = 0;
     note_send(work, cmd);
+    work->n_commands = commands_of(port, work);
     work->is_sent = (work->cmd.ptl_flags & EMU_PTL_CMD_SENT) != 0;
     work->peer = (struct emu_ptl_peer){ work->send.nid, work->send.pid, 0, 0 };
 }
@@ -449,7 +482,7 @@ bool emu_portals_end_serve(struct emu_port_end *port, const struct emu_cmd *cmd)
     if (work->phase != IDLE && work->is_detached)
         return false;
     if (work->phase == IDLE)
-        start(work, cmd, BEGIN);
+        start(port, cmd, BEGIN);
     return go_on(port, work);
 }
 
@@ -463,7 +496,7 @@ void emu_portals_end_fail(struct emu_port_end *port, const struct emu_cmd *cmd, 
     work = work_of(port);
     if (work->phase != IDLE)
         return; /* cannot be: it is asked about before it begins */
-    start(work, cmd, HOME);
+    start(port, cmd, HOME);
     work->phase = work->send.kind == EMU_PTL_PUT ? HOME : REPLY;
     work->fail = status;
     work->is_detached = true;

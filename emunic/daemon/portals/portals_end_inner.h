@@ -86,6 +86,18 @@ unsigned emu_portals_fail_of(int result);
 void emu_portals_end_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
                          bool acks, uint64_t mlength, unsigned fail);
 
+/* ---- portals_host_work.c: registers; the interface is locked ---- */
+
+/* Commands for the NIC to send or store that part of a descriptor's memory: at least one. No lock needed. */
+uint64_t emu_portals_host_commands(const struct emu_port_end *port, const struct emu_ptl_span *span, uint64_t offset,
+                                   uint64_t length_bytes);
+/* A message with so many bytes for that memory arrives. span NULL: without data, or for nobody. */
+void emu_portals_host_takes(struct emu_port_end *port, const struct emu_ptl_span *span, uint64_t offset,
+                            uint64_t length_bytes);
+/* A host that matches has the reply sent. */
+void emu_portals_host_answers(struct emu_port_end *port, const struct emu_ptl_span *span, uint64_t offset,
+                              uint64_t length_bytes);
+
 /* ---- portals_repair.c ---- */
 
 /* Ends what the port, which has gone, was doing in other interfaces. */

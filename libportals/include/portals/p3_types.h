@@ -146,7 +146,15 @@ enum {
     PTL_SR_MD_ALIGN_32 = 26,
     PTL_SR_MD_ALIGN_16 = 27,
     PTL_SR_MD_ALIGN_8 = 28,
-    PTL_SR_NAL_REGS_START = 29 /* there are none from here on */
+    /*
+     * Of the NIC, our own: interrupts of the host by messages that arrived here (SeaStar's generic mode: 1, or 2 where
+     * the data do not fit the header packet; none where the NIC matches), and commands that the host gave its NIC (one
+     * for a message, or for each page: EMUNIC_COMMAND_PAGE). They count what emunic carries out within a host
+     * (--datapath routed).
+     */
+    PTL_SR_NAL_REGS_START = 29,
+    PTL_SR_NAL_INTERRUPTS = 29,
+    PTL_SR_NAL_COMMANDS = 30
 };
 
 #define PTL_SR_DROP_COUNT PTL_SR_DROP_COUNT

@@ -537,7 +537,7 @@ static void test_distance(void **state)
 
 static void test_status_registers_count(void **state)
 {
-    static const ptl_sr_index_t none[] = { PTL_SR_NAL_REGS_START, 1000, 0x80000000u, 0xffffffffu };
+    static const ptl_sr_index_t none[] = { PTL_SR_NAL_COMMANDS + 1, 1000, 0x80000000u, 0xffffffffu };
     ptl_md_t contents = { .eq_handle = PTL_EQ_NONE };
     ptl_ni_limits_t limits;
     ptl_handle_any_t eq, me[3], md;
