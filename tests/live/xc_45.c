@@ -41,7 +41,7 @@ static void test_a_gets_event_comes_after_its_data(void **state)
         gni_post_descriptor_t d = word_post(i % 2 ? GNI_POST_FMA_GET : GNI_POST_RDMA_GET, 0);
 
         d.length = 4096;
-        fill(b.mem, 4096, i);
+        fill(b.mem, 4096, i << 13); /* each byte changes */
         assert_int_equal(run(&d), STATUS_OK);
         assert_memory_equal(a.mem, b.mem, 4096);
     }
@@ -54,7 +54,7 @@ static void test_the_targets_event_comes_after_the_data(void **state)
         gni_post_descriptor_t d = gx_put(&a, &b, 0, 4096, GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
         gni_cq_entry_t entry = 0;
 
-        fill(a.mem, 4096, i);
+        fill(a.mem, 4096, i << 13);
         assert_int_equal(post(&d), GNI_RC_SUCCESS);
         assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
         assert_memory_equal(b.mem, a.mem, 4096);
