@@ -75,6 +75,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { pair_test(test_no_flag_is_early_in_a_million_gets) };
 
-    setenv("FX_DATAPATH", "routed", 1); /* on the direct path a get is over when its post returns */
     return cmocka_run_group_tests(tests, start_emunic, stop_emunic);
 }
