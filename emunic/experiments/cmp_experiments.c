@@ -11,6 +11,7 @@
  */
 #include "emunic/experiments/cmp_program.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "emunic/experiments/ledger.h"
@@ -293,7 +294,8 @@ static struct pop pop_step(struct all *all, uint32_t i, uint32_t px, uint32_t py
     cmp_add_allreduce(&solver);
     levels.n_iterations = OTHER_ITERATIONS;
     for (uint32_t field = 0; field < POP_FIELDS; field++) {
-        struct cmp_step walls = halo(nx, ny, POP_LEVELS, nx * ny * POP_LEVELS * parameter_of(i, "pop.point_3d_us") / POP_FIELDS);
+        struct cmp_step walls =
+            halo(nx, ny, POP_LEVELS, nx * ny * POP_LEVELS * parameter_of(i, "pop.point_3d_us") / POP_FIELDS);
 
         cmp_add(&levels, &walls);
     }
@@ -423,8 +425,8 @@ const struct emu_experiment emu_cmp_experiments[] = {
     { "CMP-3", "all", "Q", "M", EMU_EXP_PACKETS, "32 pairs at once: XT3 above XD1, X1 highest", run_cmp_3 },
     { "CMP-4", "all", "Q", "M", EMU_EXP_PACKETS, "64 pairs at once: X1 above XT3", run_cmp_4 },
     { "CMP-5", "all", "K", "K", EMU_EXP_PACKETS, "simple specifications predict relative performance", run_cmp_5 },
-    { "CMP-6", "all", "Q", "F", EMU_EXP_PACKETS, "POP: latency bound solver, CAF on the X1 three times faster",
+    { "CMP-6", "all", "Q", "M", EMU_EXP_PACKETS, "POP: latency bound solver, CAF on the X1 three times faster",
       run_cmp_6 },
-    { "CMP-7", "all", "Q", "F", EMU_EXP_PACKETS, "GYRO: transposes with like shares of communication", run_cmp_7 },
+    { "CMP-7", "all", "Q", "M", EMU_EXP_PACKETS, "GYRO: transposes with like shares of communication", run_cmp_7 },
     { 0 },
 };
