@@ -332,7 +332,7 @@ int bgl_run_hot_spot(struct emu_exp *x)
         r = run_spot(x, 4, is_full ? 2000 : 300, &percent[2]);
     if (r < 0)
         return r;
-    emu_exp_fitted(x, "one_node", "%", 92, percent[0], emu_exp_param("drain_cycles", drain_cycles));
+    emu_exp_fitted(x, "one_node", "%", 92, percent[0], emu_exp_param("nic.drain_cycles", drain_cycles));
     emu_exp_figure(x, 'P', "cube_of_2", "%", emu_exp_points(95, 2), percent[1]);
     emu_exp_figure(x, 'P', "cube_of_4", "%", emu_exp_points(95, 2), percent[2]);
     return 0;
