@@ -102,11 +102,12 @@ int main(int argc, char **argv)
         return emu_cli_fail("run", "out of memory");
     memcpy(words, argv + FIRST_WORD, (size_t)(argc - FIRST_WORD) * sizeof(*words));
     status = start_keeper(&plan, &keeper);
-    if (status != EMU_EXIT_DONE)
-        return status;
-    if (goes_to_background(words))
+    if (status == EMU_EXIT_DONE && goes_to_background(words))
         become(words);
-    status = outlive(words);
-    emu_keeper_leave(&keeper);
+    if (status == EMU_EXIT_DONE) {
+        status = outlive(words);
+        emu_keeper_leave(&keeper);
+    }
+    free(words);
     return status;
 }
