@@ -59,6 +59,7 @@ def findings(experiments, result, page):
         yield f"not on the page: {' | '.join(fact)}"
     shown = {owner(fact[0], ids) for fact in on_page}
     shown |= {line[2:].split(":")[0] for line in page.splitlines() if line.startswith("- ")}
+    shown |= {line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.count(" | ") == 3}
     for name in sorted({experiment["id"] for experiment in experiments} - shown):
         yield f"experiment {name} is not on the page"
     for fact in sorted(on_page):
@@ -87,6 +88,8 @@ def self_test():
     expected = {good: 0, good.replace("| 5 hops | 5", "| 6 hops | 5"): 1, good.replace("exact", "5 %"): 1,
                 good.replace("| A |", "| P |"): 1,
                 good.replace("counted", "measured"): 1, good.replace("- A-2", "- A-3"): 1, good + "\n" + good: 0,
+                good.replace("- A-2: live", "| A-2 | live | test | run |"): 0,
+                good.replace("- A-2: live", "| A-3 | live | test | run |"): 1,
                 good + "\n| B-1 | hops | 5 hops | 5 hops | exact | A | counted | PASS | full v |": 1,
                 good.replace("| 5 hops | exact", "| 7 hops | exact"): 0}
     status = 0
