@@ -15,7 +15,7 @@ refused() {
 }
 
 test_a_wrong_machine_is_refused() {
-    refused "emunic run: --machine: no machine 'nosuch'; there are aries, bluegene-l, gemini, " \
+    refused "emunic run: --machine: no machine 'nosuch'; there are aries, bluegene-l, " \
         run -n 2 --machine nosuch -- true
     refused "no machine 'gemnii'; did you mean 'gemini'\?" run -n 2 --machine gemnii -- true
     refused "/nosuch.yaml: No such file" run -n 2 --machine ./nosuch.yaml -- true
