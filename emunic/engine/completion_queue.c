@@ -42,7 +42,7 @@
 #include "emunic/engine/pages.h"
 
 /* Runs only when somebody sleeps: one system call. */
-void emu_cq_wake_sleepers(struct emu_cq_shm *shm)
+static void wake_sleepers(struct emu_cq_shm *shm)
 {
     if (atomic_exchange_explicit(&shm->sleepers, 0, memory_order_relaxed) != 0)
         syscall(SYS_futex, &shm->sleepers, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -64,7 +64,7 @@ void emu_cq_tell(struct emu_cq_producer *p)
     uint32_t armed;
 
     if (atomic_load_explicit(&shm->sleepers, memory_order_relaxed) != 0 && is_worth_waking(shm))
-        emu_cq_wake_sleepers(shm);
+        wake_sleepers(shm);
     if (!p->alarm || atomic_load_explicit(&shm->armed, memory_order_relaxed) == 0)
         return;
     armed = atomic_exchange_explicit(&shm->armed, 0, memory_order_acq_rel);
@@ -118,7 +118,7 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
         filled++;
     }
     if (filled > 0) {
-        emu_cq_wake_sleepers(shm);
+        wake_sleepers(shm);
         emu_cq_tell(p);
     }
     return filled;

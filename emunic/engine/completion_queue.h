@@ -100,9 +100,6 @@ static inline int emu_cq_pop(struct emu_cq_consumer *c, uint64_t *event_out);
 /* The event `ahead` places behind the oldest, which stays there. EMU_CQ_OK or EMU_CQ_EMPTY. Owner only. */
 int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event_out);
 
-/* Wakes whoever sleeps on the queue. */
-void emu_cq_wake_sleepers(struct emu_cq_shm *shm);
-
 /* News for sleepers, if there are enough of them, and for a completion channel: runs when there is either. */
 void emu_cq_tell(struct emu_cq_producer *p);
 

@@ -34,7 +34,8 @@ static double ring_hops(uint32_t size)
     return sum;
 }
 
-double bgl_mean_hops(const uint32_t size[BGL_DIMS])
+/* To a random other node. */
+static double mean_hops(const uint32_t size[BGL_DIMS])
 {
     double nodes = (double)size[0] * size[1] * size[2];
     double mean = 0;
@@ -206,7 +207,7 @@ double bgl_gap_ps(const struct bgl_run *run, double utilisation)
 
     for (uint32_t dim = 0; dim < BGL_DIMS; dim++)
         links += run->size[dim] > 1 ? 2 : 0;
-    return bgl_mean_hops(run->size) * run->wire_units / (links * utilisation) * run->cycle_ps;
+    return mean_hops(run->size) * run->wire_units / (links * utilisation) * run->cycle_ps;
 }
 
 void bgl_figures(const struct bgl_run *run, double cycles, struct bgl_figures *figures_out)

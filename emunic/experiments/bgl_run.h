@@ -78,9 +78,6 @@ void bgl_figures(const struct bgl_run *run, double cycles, struct bgl_figures *f
 /* Mean gap of a node's full packets to random destinations, so that links are used to this share. */
 double bgl_gap_ps(const struct bgl_run *run, double utilisation);
 
-/* Mean hops to a random other node. */
-double bgl_mean_hops(const uint32_t size[BGL_DIMS]);
-
 /* Share of the links' time that an exchange of everybody with everybody can use at most, in each dimension:
  * the longest dimension is the bottleneck. */
 void bgl_exchange_bound(const uint32_t size[BGL_DIMS], double *all_out, double of_out[BGL_DIMS]);

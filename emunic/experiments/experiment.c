@@ -45,14 +45,17 @@ struct emu_exp {
 
 /* ---- values as text ---- */
 
-void emu_exp_number(double value, char text_out[EMU_EXP_NUMBER_MAX])
+#define NUMBER_MAX 32
+
+/* "0.65", "92544", "1e-12": what the lines print for a number. */
+static void print_number(double value, char text_out[NUMBER_MAX])
 {
     if (value == 0)
         value = 0; /* not "-0" */
     if (value == floor(value) && fabs(value) < 1e15)
-        snprintf(text_out, EMU_EXP_NUMBER_MAX, "%.0f", value);
+        snprintf(text_out, NUMBER_MAX, "%.0f", value);
     else
-        snprintf(text_out, EMU_EXP_NUMBER_MAX, "%.6g", value);
+        snprintf(text_out, NUMBER_MAX, "%.6g", value);
 }
 
 /* A value in an EXP line is one word. */
@@ -67,15 +70,15 @@ static void to_word(const char *text, char word_out[WORD_MAX])
 
 static void tolerance_text(const struct emu_metric *m, char text[WORD_MAX])
 {
-    char number[EMU_EXP_NUMBER_MAX];
+    char number[NUMBER_MAX];
 
     switch (m->tolerance) {
     case EMU_TOL_RELATIVE:
-        emu_exp_number(m->tol * 100, number);
+        print_number(m->tol * 100, number);
         snprintf(text, WORD_MAX, "%s%%", number);
         return;
     case EMU_TOL_ABSOLUTE:
-        emu_exp_number(m->tol, number);
+        print_number(m->tol, number);
         snprintf(text, WORD_MAX, "+-%s", number);
         return;
     case EMU_TOL_ROUNDED:
@@ -546,12 +549,12 @@ json_t *emu_exp_aborted(const struct emu_experiment *experiment, uint64_t seed, 
 
 static void print_value(const json_t *value, FILE *out)
 {
-    char number[EMU_EXP_NUMBER_MAX];
+    char number[NUMBER_MAX];
 
     if (json_is_string(value)) {
         fputs(json_string_value(value), out);
     } else if (json_is_number(value)) {
-        emu_exp_number(json_number_value(value), number);
+        print_number(json_number_value(value), number);
         fputs(number, out);
     } else {
         fputs("nan", out);

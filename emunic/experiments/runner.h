@@ -28,8 +28,4 @@ json_t *emu_exp_aborted(const struct emu_experiment *experiment, uint64_t seed, 
 /* The lines as text. Negative errno of the stream. */
 int emu_exp_print(const json_t *report, FILE *out);
 
-/* "0.65", "92544", "1e-12": what the lines print for a number. */
-#define EMU_EXP_NUMBER_MAX 32
-void emu_exp_number(double value, char text_out[EMU_EXP_NUMBER_MAX]);
-
 #endif

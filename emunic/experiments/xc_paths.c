@@ -3,12 +3,13 @@
  * Cray XC: ways of packets through a quiet network, without time, and the deadlock audit.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emunic/experiments/xc.h"
 #include "emunic/experiments/xc_traffic.h"
-#include "emunic/experiments/xc_walk.h"
 #include "emunic/fabric/dragonfly.h"
 #include "emunic/fabric/dragonfly_routing.h"
 #include "emunic/fabric/random.h"
@@ -16,15 +17,23 @@
 
 /* ---- A packet, hop by hop ---- */
 
-struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid,
-                               enum emu_route_mode mode, struct emu_random *random)
+#define HOPS_MAX 10
+
+struct trip {
+    uint32_t hops;
+    uint32_t optical;
+    bool has_arrived;
+};
+
+static struct trip walk(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, enum emu_route_mode mode,
+                        struct emu_random *random)
 {
     const struct emu_route_view view = {
         .machine = m, .random = random, .near_load = emu_route_no_load, .far_load = emu_route_no_load
     };
     struct emu_packet p = { .src_nid = src_nid, .dst_nid = dst_nid, .mode = (uint8_t)mode };
     struct emu_route_at at = { .router = src_nid / 4, .in_link = src_nid, .is_entering = true };
-    struct emu_xc_trip trip = { 0 };
+    struct trip trip = { 0 };
 
     if (!emu_routing_dragonfly.start(&view, &p, at.router))
         return trip;
@@ -34,7 +43,7 @@ struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, ui
         const struct emu_route_option *o;
         struct emu_link l;
 
-        if (n == 0 || trip.hops > 2 * EMU_XC_HOPS_MAX)
+        if (n == 0 || trip.hops > 2 * HOPS_MAX)
             return trip;
         o = &options[emu_random_below(random, n)];
         (void)emu_link_get(m, o->link, &l);
@@ -52,7 +61,7 @@ struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, ui
 /* ---- many of them ---- */
 
 struct histogram {
-    uint64_t count[2 * EMU_XC_HOPS_MAX + 2];
+    uint64_t count[2 * HOPS_MAX + 2];
     uint64_t n;
     uint64_t hops;
     uint64_t optical;
@@ -71,13 +80,13 @@ static void walk_many(const struct emu_machine *m, enum emu_route_mode mode, uin
         uint32_t src = (uint32_t)emu_random_below(random, n_nodes);
         uint32_t dst = (uint32_t)emu_random_below(random, n_nodes);
         struct emu_place from, to;
-        struct emu_xc_trip trip;
+        struct trip trip;
 
         (void)emu_machine_place(m, src, &from);
         (void)emu_machine_place(m, dst, &to);
         if (from.group == to.group)
             continue;
-        trip = emu_xc_walk(m, src, dst, mode, random);
+        trip = walk(m, src, dst, mode, random);
         h->n++;
         h->lost += !trip.has_arrived;
         h->hops += trip.hops;

@@ -28,7 +28,8 @@ uint32_t emu_fat_tree_spine(const struct emu_chassis *c, uint32_t dst_nid)
     return dst_nid % c->spines;
 }
 
-uint32_t emu_fat_tree_spine_switch(const struct emu_chassis *c, uint32_t spine, uint32_t fabric)
+/* A router. */
+static uint32_t spine_switch(const struct emu_chassis *c, uint32_t spine, uint32_t fabric)
 {
     return c->n_nodes + c->n_switches + spine * c->fabrics + fabric;
 }
@@ -99,7 +100,7 @@ static void describe_link(const struct emu_machine *m, uint32_t id, struct emu_l
     index /= c->spine_links;
     fabric = index / c->spines % c->fabrics;
     leaf = (struct emu_link_end){ EMU_END_ROUTER, emu_chassis_switch(c, index / c->spines / c->fabrics, fabric) };
-    spine = (struct emu_link_end){ EMU_END_ROUTER, emu_fat_tree_spine_switch(c, index % c->spines, fabric) };
+    spine = (struct emu_link_end){ EMU_END_ROUTER, spine_switch(c, index % c->spines, fabric) };
     link_out->from = goes_up ? leaf : spine;
     link_out->to = goes_up ? spine : leaf;
 }

@@ -23,7 +23,6 @@ int emu_fat_tree_shape(const struct emu_machine *m, struct emu_fat_tree_shape *s
 /* Inside the component. */
 struct emu_chassis;
 uint32_t emu_fat_tree_spine(const struct emu_chassis *c, uint32_t dst_nid); /* that a packet for a node goes by */
-uint32_t emu_fat_tree_spine_switch(const struct emu_chassis *c, uint32_t spine, uint32_t fabric); /* a router */
 /* The parallel links between a chassis switch and a spine switch, one way. */
 struct emu_fat_tree_way {
     uint32_t chassis;

@@ -30,7 +30,7 @@ static void __attribute__((constructor)) start_library(void)
     emu_log_init("libugni", EMU_LOG_ERROR);
 }
 
-struct gnii_cdm *gnii_cdm_find(gni_cdm_handle_t handle)
+static struct gnii_cdm *find_cdm(gni_cdm_handle_t handle)
 {
     return gnii_object_find(GNII_KIND_CDM, handle);
 }
@@ -178,7 +178,7 @@ err_nic:
 gni_return_t GNI_CdmAttach(gni_cdm_handle_t cdm_hndl, uint32_t device_id, uint32_t *local_addr,
                            gni_nic_handle_t *nic_hndl)
 {
-    struct gnii_cdm *cdm = gnii_cdm_find(cdm_hndl);
+    struct gnii_cdm *cdm = find_cdm(cdm_hndl);
     struct emu_cancel cancel;
     gni_return_t rc;
 
@@ -252,7 +252,7 @@ static void destroy_nic(struct gnii_nic *nic)
 
 gni_return_t GNI_CdmDestroy(gni_cdm_handle_t cdm_hndl)
 {
-    struct gnii_cdm *cdm = gnii_cdm_find(cdm_hndl);
+    struct gnii_cdm *cdm = find_cdm(cdm_hndl);
 
     if (!cdm)
         return GNI_RC_INVALID_PARAM;
@@ -265,7 +265,7 @@ gni_return_t GNI_CdmDestroy(gni_cdm_handle_t cdm_hndl)
 
 static gni_return_t set_stale(gni_cdm_handle_t cdm_handle, bool is_stale)
 {
-    struct gnii_cdm *cdm = gnii_cdm_find(cdm_handle);
+    struct gnii_cdm *cdm = find_cdm(cdm_handle);
 
     if (!cdm)
         return GNI_RC_INVALID_PARAM;

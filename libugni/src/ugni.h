@@ -264,7 +264,6 @@ struct gnii_wait {
 };
 
 /* cdm.c */
-struct gnii_cdm *gnii_cdm_find(gni_cdm_handle_t handle);
 struct gnii_nic *gnii_nic_find(gni_nic_handle_t handle);
 /* Counts down; the last one ends the port. */
 void gnii_nic_put(struct gnii_nic *nic);

@@ -181,6 +181,18 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
 
 /* ---- domains ---- */
 
+/* After a change that its members may be waiting for. */
+static void disturb(struct emu_domain *domain)
+{
+    struct emu_member *member;
+    struct emu_port_end *port;
+
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link)
+            emu_rest_disturb(port->segment);
+    }
+}
+
 void emu_domain_set_path(struct emu_domain *domain)
 {
     if (domain->paths.is_routed_for_good || domain->paths.is_routed_on_demand || domain->paths.has_faults ||
@@ -188,7 +200,7 @@ void emu_domain_set_path(struct emu_domain *domain)
         atomic_fetch_or(&domain->table->flags, EMU_TABLE_ROUTED);
     else
         atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_ROUTED);
-    emu_domain_disturb(domain);
+    disturb(domain);
 }
 
 static struct emu_domain *allocate(struct emu_server *server, const struct emu_domain_spec *spec)
@@ -274,17 +286,6 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
     return 0;
 }
 
-void emu_domain_disturb(struct emu_domain *domain)
-{
-    struct emu_member *member;
-    struct emu_port_end *port;
-
-    LIST_FOREACH(member, &domain->members, link) {
-        LIST_FOREACH(port, &member->ports, member_link)
-            emu_rest_disturb(port->segment);
-    }
-}
-
 void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
 {
     struct emu_connection *c;
@@ -296,7 +297,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     }
     if (domain->table)
         atomic_fetch_or(&domain->table->flags, EMU_TABLE_CLOSED);
-    emu_domain_disturb(domain);
+    disturb(domain);
     while ((member = LIST_FIRST(&domain->members)))
         emu_member_destroy(server, member);
     emu_quiesce_drop_domain(server, domain);
@@ -347,7 +348,7 @@ static void drop_channels(struct emu_domain *domain)
 void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int signal)
 {
     atomic_fetch_or(&domain->table->flags, EMU_TABLE_CLOSED);
-    emu_domain_disturb(domain);
+    disturb(domain);
     drop_channels(domain);
     domain->is_ending = true;
     domain->kill_at_ns = signal ? emu_clock_ns() + KILL_AFTER_NS : 0;

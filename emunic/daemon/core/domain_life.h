@@ -37,8 +37,6 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain);
 void emu_domain_set_path(struct emu_domain *domain);
 /* Ends what is due. Returns when to look again (ns), or UINT64_MAX. */
 uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns);
-/* After a change that its members may be waiting for. */
-void emu_domain_disturb(struct emu_domain *domain);
 /* The connection's process as a member; made when it is new. */
 int emu_member_get(struct emu_domain *domain, const struct emu_connection *connection, struct emu_member **member_out);
 void emu_member_destroy(struct emu_server *server, struct emu_member *member);
