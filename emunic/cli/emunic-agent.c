@@ -4,8 +4,8 @@
  * agent"), and a keeper before it. So whatever the daemon makes has a keeper, however early or late it is killed.
  *
  *   agent ─┬─ keeper    holds one end of a socket
- *          └─ daemon    holds the other, without knowing: its end, or that of the process that it left behind, is the
- *                       keeper's sign to clean up
+ *          └─ daemon    holds the other, without knowing: its end, or that of the process that it left behind, is
+ *                       the keeper's sign to clean up
  *
  * FOLDER is the job's. MARKER is "NAME=value", in the environment of all processes that shall end with the daemon, or
  * "-": none, and the folder goes only if it is empty. That is for the ranks' mpirun: the other mpirun, that of the
