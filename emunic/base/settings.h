@@ -36,6 +36,8 @@
         "connections without that proof that are kept; a later one pushes out the oldest")                             \
     NUM(strangers_per_address, "EMUNIC_STRANGERS_PER_ADDRESS", 64, 1, 65536, "connections",                            \
         "likewise, from one address")                                                                                  \
+    NUM(strangers_per_second, "EMUNIC_STRANGERS_PER_SECOND", 256, 1, 1000000, "connections",                           \
+        "connections without that proof that an address may begin in a second; the kernel drops the others")           \
     NUM(secure, "EMUNIC_SECURE", 0, 0, 1, "(off, on)",                                                                 \
         "1: what hosts send to each other is encrypted, as by --secure; the same on all hosts")                        \
     NUM(direct_limit_bytes, "EMUNIC_DIRECT_LIMIT", 4194304, 0, 4294967296, "bytes",                                    \

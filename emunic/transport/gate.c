@@ -352,6 +352,7 @@ int emu_gate_open(const struct emu_gate_config *config, struct emu_gate **gate_o
     if (!g)
         return -ENOMEM;
     g->config = *config;
+    g->rate.per_second = config->per_second;
     g->listener = g->bell_fd = g->libfabric_fd = -1;
     TAILQ_INIT(&g->strangers);
     TAILQ_INIT(&g->guests);

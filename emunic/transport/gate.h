@@ -22,6 +22,7 @@ struct emu_gate_config {
     uint64_t again_ns;      /* after that another connection is tried beside one that is still being made */
     uint32_t n_strangers;   /* connections without a proof that are kept; a later one pushes out the oldest */
     uint32_t n_per_address; /* likewise, of one address */
+    uint32_t per_second;    /* new ones of one address, see caller_rate.h */
 };
 
 struct emu_gate_counts {

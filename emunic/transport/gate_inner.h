@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "emunic/transport/caller_rate.h"
 #include "emunic/transport/gate.h"
 
 #define EMU_GATE_CALLS_MAX  8u            /* connections to one address, being made or ready */
@@ -62,6 +63,7 @@ struct emu_gate {
     int admitted[EMU_GATE_GUESTS_MAX]; /* [L] descriptors in order, for accept() */
     uint32_t n_admitted;               /* [L] */
     struct emu_gate_counts counts;     /* [L] */
+    struct emu_caller_rate rate;       /* [T] */
 };
 
 /* The thread; argument: the gate. */

@@ -11,6 +11,9 @@
  * Whoever is not through by the deadline is dropped. Strangers that are kept have a number, all and per address; the
  * oldest goes for a new one. So held connections keep nobody out, unless they come faster than a handshake takes.
  * Without descriptors the oldest stranger goes too; without strangers the listener waits a little.
+ *
+ * An address that begins more connections in a second than it may (caller_rate.h) is dropped by the kernel for the rest
+ * of that second. Our own address is not: a host's own users are not held off its network.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -161,6 +164,8 @@ static int begin(struct emu_gate *g, struct emu_link *link, bool is_caller)
 /* Both have proven themselves. */
 static void pass(struct emu_gate *g, struct emu_link *link)
 {
+    uint8_t address[EMU_ADMIT_ADDRESS_BYTES];
+
     if (link->list == &g->calls) {
         epoll_ctl(g->epoll_fd, EPOLL_CTL_DEL, link->fd, NULL);
         link->state = EMU_LINK_READY;
@@ -168,6 +173,8 @@ static void pass(struct emu_gate *g, struct emu_link *link)
         atomic_fetch_add(&g->news, 1);
         return;
     }
+    if (emu_admit_address(&link->peer, address))
+        emu_caller_proves(&g->rate, address);
     leave_list(g, link);
     link->state = EMU_LINK_PROVEN;
     link->list = &g->guests;
@@ -244,6 +251,39 @@ static void take_event(struct emu_gate *g, struct emu_link *link)
 
 /* ---- strangers ---- */
 
+/* Packets of those who are shut out; connections inherit the filter, and are freed of it. */
+static void set_filter(struct emu_gate *g)
+{
+    struct sock_filter filter[EMU_CALLER_FILTER];
+    struct sock_fprog program = { .filter = filter };
+    int none = 0;
+
+    if (g->rate.n_shut == 0) {
+        setsockopt(g->listener, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+        return;
+    }
+    program.len = emu_caller_filter(&g->rate, filter);
+    setsockopt(g->listener, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+/* May another one of the address come? */
+static bool is_within_rate(struct emu_gate *g, int fd, const struct sockaddr_storage *peer)
+{
+    struct sockaddr_storage ours = { 0 };
+    socklen_t length = sizeof(ours);
+    uint8_t address[EMU_ADMIT_ADDRESS_BYTES];
+    enum emu_caller_verdict verdict;
+
+    if (getsockname(fd, (struct sockaddr *)&ours, &length) < 0 || !emu_admit_address(peer, address))
+        return false;
+    if (is_same_host(&ours, peer))
+        return true;
+    verdict = emu_caller_begins(&g->rate, address, emu_clock_ns());
+    if (verdict == EMU_CALLER_SHUT)
+        set_filter(g);
+    return verdict == EMU_CALLER_WELCOME;
+}
+
 /* Of the limits per address and of all. */
 static void push_out(struct emu_gate *g, const struct sockaddr_storage *peer)
 {
@@ -268,10 +308,14 @@ static void welcome(struct emu_gate *g, int fd, const struct sockaddr_storage *p
     struct emu_link *link = g->n_guests < EMU_GATE_GUESTS_MAX ? calloc(1, sizeof(*link)) : NULL;
     int one = 1;
 
-    if (!link) {
+    if (!link || !is_within_rate(g, fd, peer)) {
+        if (link)
+            g->counts.silent++;
+        free(link);
         close(fd);
         return;
     }
+    setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &one, sizeof(one));
     push_out(g, peer);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     link->fd = fd;
@@ -345,7 +389,13 @@ static int look_at_time(struct emu_gate *g)
     uint64_t next_ns = expire(g, &g->strangers, now_ns);
     uint64_t guests_ns = expire(g, &g->guests, now_ns);
     uint64_t calls_ns = expire(g, &g->calls, now_ns);
+    uint64_t shut_ns = emu_caller_next_ns(&g->rate);
 
+    if (now_ns >= shut_ns && emu_caller_second_is_over(&g->rate, now_ns)) {
+        set_filter(g);
+        shut_ns = UINT64_MAX;
+    }
+    next_ns = shut_ns < next_ns ? shut_ns : next_ns;
     next_ns = guests_ns < next_ns ? guests_ns : next_ns;
     next_ns = calls_ns < next_ns ? calls_ns : next_ns;
     if (g->deaf_until_ns != 0 && now_ns >= g->deaf_until_ns)

@@ -66,6 +66,7 @@
 #define SECOND_NS     1000000000ull
 #define TIMEOUT_NS    5000000000ull /* where the configuration has none */
 #define N_STRANGERS   256u
+#define N_PER_SECOND  256u
 #define N_PER_ADDRESS 64u
 
 static_assert(sizeof(struct sockaddr_storage) <= EMU_CARRIER_ADDRESS_MAX, "an address may be one of a socket");
@@ -192,6 +193,7 @@ static int open_gate(struct ofi *o, const struct emu_transport_config *config)
         .again_ns = (config->timeout_ns ? config->timeout_ns : TIMEOUT_NS) / 10,
         .n_strangers = config->n_strangers ? config->n_strangers : N_STRANGERS,
         .n_per_address = config->n_strangers_per_address ? config->n_strangers_per_address : N_PER_ADDRESS,
+        .per_second = config->n_strangers_per_second ? config->n_strangers_per_second : N_PER_SECOND,
     };
     int r;
 

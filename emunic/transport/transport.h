@@ -151,6 +151,7 @@ struct emu_transport_config {
     uint64_t admission_ns;                     /* over tcp, from a connection to its proof; 0: 5 s */
     uint32_t n_strangers;                      /* connections without proof that are kept; 0: 256 */
     uint32_t n_strangers_per_address;          /* 0: 64 */
+    uint32_t n_strangers_per_second;           /* begun by one address; 0: 256 */
     const struct emu_transport_events *events; /* outlives the transport */
     void *owner;                               /* handed to events */
 };

@@ -33,6 +33,9 @@
 #define SECOND_NS      1000000000ull
 #define ADMISSION_NS   SECOND_NS
 #define N_STRANGERS    64u
+#define N_PER_SECOND   256u
+#define FLOOD_MAX      (32 * N_PER_SECOND)
+#define POLL_MS        10000
 #define N_DESCRIPTORS  512u /* that a host may have */
 #define SPARE          16u  /* descriptors that a host may have more than before: other paths, a listener's guests */
 #define STREAM_BYTES   16384u
@@ -211,7 +214,8 @@ static _Noreturn void be_host(uint32_t number, uint32_t peer)
                                                  .timeout_ns = 30 * SECOND_NS,
                                                  .admission_ns = ADMISSION_NS,
                                                  .n_strangers = N_STRANGERS,
-                                                 .n_strangers_per_address = N_STRANGERS }) < 0)
+                                                 .n_strangers_per_address = N_STRANGERS,
+                                                 .n_strangers_per_second = N_PER_SECOND }) < 0)
         _exit(2);
     memcpy(c->blob, h.blob, h.blob_bytes);
     atomic_store(&c->blob_bytes, h.blob_bytes);
@@ -381,17 +385,41 @@ static bool has_few(void *arg)
 
 /* ---- the stranger ---- */
 
-static int call(uint32_t number)
+/* A blob ends with the address. */
+static struct sockaddr_in address_of(uint32_t number)
 {
     struct sockaddr_in address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    /* A blob ends with the address. */
     memcpy(&address, common->children[number].blob + common->children[number].blob_bytes - sizeof(address),
            sizeof(address));
+    return address;
+}
+
+static int call(uint32_t number)
+{
+    struct sockaddr_in address = address_of(number);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     return fd;
+}
+
+/* From an address that is not the hosts'. -1: the kernel says nothing; on loopback an answer is there at once. */
+static int call_from_elsewhere(uint32_t number)
+{
+    struct sockaddr_in elsewhere = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 8) };
+    struct sockaddr_in address = address_of(number);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&elsewhere, sizeof(elsewhere)), 0);
+    (void)syscall(SYS_connect, fd, (struct sockaddr *)&address, sizeof(address));
+    if (poll(&p, 1, 0) == 1 && (p.revents & (POLLOUT | POLLHUP)) == POLLOUT)
+        return fd;
+    close(fd);
+    return -1;
 }
 
 /* The recorded stream: as it was, or libfabric's words of it alone. */
@@ -631,6 +659,35 @@ static void test_held_connections_keep_no_host_out(void **state)
     stop_host(0);
 }
 
+/* The kernel drops what comes beyond the number of its address; hosts at other addresses do not feel it. */
+static void test_flood_of_an_address_is_dropped_and_keeps_no_host_out(void **state)
+{
+    uint8_t bytes[4 * HANDSHAKE_SIZE] = { 1 };
+    unsigned n = 0;
+    int fd;
+
+    (void)state;
+    start_pair();
+    stop_host(1);
+    kill_all(NULL);
+    start_host(0, 1);
+    while (n < FLOOD_MAX && (fd = call_from_elsewhere(0)) >= 0) {
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+
+        (void)!syscall(SYS_sendto, fd, bytes, sizeof(bytes), MSG_NOSIGNAL, NULL, 0);
+        assert_int_equal(poll(&p, 1, POLL_MS), 1); /* the gate has let go of it */
+        close(fd);
+        n++;
+    }
+    assert_in_range(n, N_PER_SECOND, FLOOD_MAX - 1);
+    start_host(1, 0);
+    assert_true(wait_until(is_up, &common->children[0]));
+    assert_true(wait_until(is_up, &common->children[1]));
+    expect_traffic();
+    stop_host(1);
+    stop_host(0);
+}
+
 static void test_host_ends_in_time_when_libfabric_does_not(void **state)
 {
     (void)state;
@@ -657,6 +714,7 @@ int main(void)
         TEST(test_mutated_connections_leave_a_joined_pair_alone),
         TEST(test_mutated_connections_leave_a_waiting_host_alone),
         TEST(test_held_connections_keep_no_host_out),
+        TEST(test_flood_of_an_address_is_dropped_and_keeps_no_host_out),
         TEST(test_host_ends_in_time_when_libfabric_does_not),
     };
 

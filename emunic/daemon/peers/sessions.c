@@ -719,6 +719,7 @@ static int open_transport(struct emu_server *server, const struct emu_hosts_opti
         .admission_ns = server->settings.admission_ns,
         .n_strangers = (uint32_t)server->settings.strangers,
         .n_strangers_per_address = (uint32_t)server->settings.strangers_per_address,
+        .n_strangers_per_second = (uint32_t)server->settings.strangers_per_second,
         .events = &events,
         .owner = server,
     };
