@@ -4,6 +4,8 @@
  */
 #include "emunic/experiments/seastar_experiments.h"
 
+#include "emunic/experiments/loaded.h"
+
 const struct emu_experiment emu_seastar_experiments[] = {
     { "SEASTAR-1", "seastar", "K", "K", EMU_EXP_PACKETS, "zero-length put, get and put both ways",
       emu_seastar_latency },
@@ -25,6 +27,10 @@ const struct emu_experiment emu_seastar_experiments[] = {
     { "SEASTAR-14", "seastar", "F", "-", EMU_EXP_LIVE, "order of start and end events" },
     { "SEASTAR-15", "seastar", "F", "-", EMU_EXP_LIVE, "interrupts per message, generic and accelerated" },
     { "SEASTAR-16", "seastar", "F", "-", EMU_EXP_LIVE, "commands per message, Linux and Catamount" },
+    { "LOAD-7", "seastar", "S", "M", EMU_EXP_PACKETS, "Red Storm: full lines, sections apart, incast (ours)",
+      emu_redstorm_saturated },
+    { "LOAD-8", "seastar", "S", "M", EMU_EXP_PACKETS, "Red Storm, uniform traffic: mesh links busy, hops (ours)",
+      emu_redstorm_half },
     { "XT3-1", "seastar", "A", "C", EMU_EXP_ANALYTIC, "10 x 16 x 24 in 40 cabinets", emu_seastar_xt3 },
     { "AUD-XT3", "seastar", "A", "C", EMU_EXP_ANALYTIC, "routing is free of deadlock with a broken link",
       emu_seastar_audit },

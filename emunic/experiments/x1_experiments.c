@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "emunic/experiments/loaded.h"
 #include "emunic/experiments/tables.h"
 #include "emunic/fabric/hypercube.h"
 #include "emunic/fabric/route.h"
@@ -295,6 +296,10 @@ const struct emu_experiment emu_x1_experiments[] = {
     { "X1-5", "x1", "Q", "M", EMU_EXP_PACKETS, "1 to 64 pairs at once: steeper than on the XT3, and still above it",
       run_x1_5 },
     { "X1-6", "x1", "A", "C", EMU_EXP_ANALYTIC, "16 vertices, 32 edges, diameter 4, bisection 8 edges", run_x1_6 },
+    { "LOAD-1", "x1", "S", "M", EMU_EXP_PACKETS, "full edges, complement, exchange of dimensions, incast (ours)",
+      emu_x1_saturated },
+    { "LOAD-2", "x1", "S", "M", EMU_EXP_PACKETS, "uniform traffic: edges busy, latency per hop, saturation (ours)",
+      emu_x1_half },
     { "AUD-X1", "x1", "A", "C", EMU_EXP_ANALYTIC, "deadlock audit of the hypercube, with and without faults",
       run_aud_x1 },
     { 0 },

@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "emunic/experiments/loaded.h"
 #include "emunic/experiments/tables.h"
 #include "emunic/fabric/direct_connect.h"
 #include "emunic/fabric/fat_tree.h"
@@ -380,6 +381,10 @@ const struct emu_experiment emu_xd1_experiments[] = {
       run_xd1_6 },
     { "XD1-7", "xd1", "P", "M", EMU_EXP_PACKETS, "a fat tree is never worse than direct connect", run_xd1_7 },
     { "XD1-8", "xd1", "A", "C", EMU_EXP_ANALYTIC, "12 chassis, 144 processors, the fabric's numbers", run_xd1_8 },
+    { "LOAD-3", "xd1", "S", "M", EMU_EXP_PACKETS, "full switches and links between chassis, two fabrics, incast (ours)",
+      emu_xd1_saturated },
+    { "LOAD-4", "xd1", "S", "M", EMU_EXP_PACKETS, "uniform traffic: RapidArray links busy, saturation (ours)",
+      emu_xd1_half },
     { "AUD-XD1", "xd1", "A", "C", EMU_EXP_ANALYTIC, "deadlock audit of direct connect and fat tree, with faults",
       run_aud_xd1 },
     { 0 },

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "emunic/experiments/loaded.h"
 #include "emunic/experiments/tables.h"
 #include "emunic/experiments/traffic.h"
 
@@ -313,6 +314,10 @@ static int run_xt3_7(struct emu_exp *x)
         snprintf(name, sizeof(name), "uni_over_bi_%uB", sizes[i]);
         emu_exp_figure(x, 'P', name, "1", emu_exp_points(0.50, 0.03), uni / bi);
     }
+    emu_exp_detail(x,
+                   "shared by both ways: HyperTransport (host.duplex_percent), which is faster than the DMA engines; "
+                   "those are one per direction and links are full duplex, so the ratio is that of the structure. "
+                   "LOAD-5 has a load in which the ways share a link");
     cug_close(&c);
     return c.error;
 }
@@ -325,5 +330,9 @@ const struct emu_experiment emu_xt3_experiments[] = {
     { "XT3-5", "xt3", "P", "M", EMU_EXP_PACKETS, "no contention up to 2 KB", run_xt3_5 },
     { "XT3-6", "xt3", "Q", "M", EMU_EXP_PACKETS, "contention along X, Y and Z differs", run_xt3_6 },
     { "XT3-7", "xt3", "P", "M", EMU_EXP_PACKETS, "one way is half of swap at every size", run_xt3_7 },
+    { "LOAD-5", "xt3", "S", "M", EMU_EXP_PACKETS, "full lines of X, Y and Z, shared links, incast (ours)",
+      emu_xt3_saturated },
+    { "LOAD-6", "xt3", "S", "M", EMU_EXP_PACKETS, "uniform traffic: mesh and ring links busy, latency per hop (ours)",
+      emu_xt3_half },
     { 0 },
 };

@@ -201,7 +201,7 @@ static void test_every_row_of_the_specification_is_there(void **state)
     static const struct {
         const char *format;
         int first, last;
-    } rows[] = { { "X1-%d", 1, 6 }, { "XD1-%d", 1, 8 }, { "XT3-%d", 2, 7 }, { "CMP-%d", 1, 7 } };
+    } rows[] = { { "X1-%d", 1, 6 }, { "XD1-%d", 1, 8 }, { "XT3-%d", 2, 7 }, { "CMP-%d", 1, 7 }, { "LOAD-%d", 1, 8 } };
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
