@@ -30,7 +30,9 @@ LEAF = re.compile(r"( *)([a-z_0-9]+):\s*([^#\s]+)(.*)$")
 # Machine, parameter, an experiment that feels it.
 SAMPLE = (("x1", "host.interface_mbs", "X1-4"), ("xd1", "host.local_mbs", "XD1-3"),
           ("xt3", "links.y.gbps_per_lane", "XT3-4"), ("seastar", "host.packet_gap_ns", "SEASTAR-3"),
-          ("aries", "router.hop_ns", "XC-20"), ("gemini", "links.x.gbps_per_lane", "TITAN-17"))
+          ("aries", "router.hop_ns", "XC-20"), ("gemini", "links.x.gbps_per_lane", "TITAN-17"),
+          ("x1", "links.edge.gbps_per_lane", "LOAD-2"), ("xd1", "links.external.gbps_per_lane", "LOAD-4"),
+          ("seastar", "links.x.gbps_per_lane", "LOAD-8"))
 
 
 def leaves(text):
