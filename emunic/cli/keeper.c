@@ -12,15 +12,24 @@
  * environment, children of ranks, gets CLEAN_MS to end by itself, then SIGKILL; then the folder goes. /proc tells what
  * a program was started with, so only a program that was started with a cleared environment escapes. The job's emunic
  * is not the keeper: when it is killed together with `run`, somebody is left to clean up.
+ *
+ * On other hosts nobody else cleans up when the keeper is killed. There a second one is its child and has the link too;
+ * the socket between the two is the sign of life of both:
+ *
+ *   keeper dies     -> the second takes its place, with a second of its own
+ *   second dies     -> the keeper starts another
+ *   link ends       -> clean up -> end of the second -> exit
  */
 #include "emunic/cli/keeper.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "emunic/cli/cli.h"
@@ -33,9 +42,15 @@
 #define LEAVE_MS   (CLEAN_MS + KILLS_MAX * KILL_MS + 3000)
 #define DISMISS    'd'
 
-static void clean_up(const char *marker, const char *folder)
+/* The second one of a keeper. */
+struct second {
+    pid_t pid; /* 0: none */
+    int link;
+};
+
+static void clean_up(const char *marker, const char *folder, pid_t second)
 {
-    struct emu_sweep job = { .marker = marker };
+    struct emu_sweep job = { .marker = marker, .except = second };
 
     if (!marker) {
         rmdir(folder);
@@ -71,19 +86,102 @@ static bool make_folder(const struct emu_keeper_plan *plan)
            (info.st_mode & 077) == 0;
 }
 
+static void await_end(int link)
+{
+    char byte;
+
+    while (recv(link, &byte, 1, 0) < 0 && errno == EINTR)
+        ;
+}
+
+/*
+ * Returns in the keeper, and in whoever takes its place: the second one waits in here. Without processes or descriptors
+ * for a second one the keeper goes on alone.
+ */
+static struct second start_second(void)
+{
+    struct second second = { .link = -1 };
+    int link[2];
+    pid_t pid;
+
+    for (;;) {
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0)
+            return second;
+        pid = fork();
+        if (pid != 0)
+            break;
+        close(link[0]);
+        /* A signal for a process group ends one of the two at most. */
+        setpgid(0, 0);
+        await_end(link[1]);
+        close(link[1]);
+    }
+    close(link[1]);
+    if (pid < 0)
+        close(link[0]);
+    else
+        second = (struct second){ .pid = pid, .link = link[0] };
+    return second;
+}
+
+/* It has ended, or ends. */
+static void reap_second(struct second *second)
+{
+    if (!second->pid)
+        return;
+    while (waitpid(second->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    close(second->link);
+    *second = (struct second){ .link = -1 };
+}
+
+/* Until the link has something to tell. */
+static void keep_second(int link, struct second *second)
+{
+    for (;;) {
+        struct pollfd events[2] = { { .fd = link, .events = POLLIN }, { .fd = second->link, .events = POLLIN } };
+
+        if (poll(events, 2, -1) < 0 && errno != EINTR)
+            return;
+        if (events[0].revents)
+            return;
+        if (events[1].revents) {
+            reap_second(second);
+            *second = start_second();
+        }
+    }
+}
+
+static void end_second(struct second *second)
+{
+    if (second->pid)
+        kill(second->pid, SIGKILL);
+    reap_second(second);
+}
+
 static int keep(const void *ctx, int link)
 {
     const struct emu_keeper_plan *plan = ctx;
+    struct second second = { .link = -1 };
+    int r;
 
     /* A batch system or a terminal may end a whole job by signals. Then somebody is needed to clean up after it. */
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
-    if (!make_folder(plan))
-        return emu_cli_fail("run", "cannot make folder %s: %s", plan->folder, strerror(errno));
+    /* Before there is a folder. Whoever takes our place goes on from here, and may be the first to be ready. */
+    if (plan->has_second)
+        second = start_second();
+    if (!make_folder(plan)) {
+        r = -errno;
+        end_second(&second);
+        return emu_cli_fail("run", "cannot make folder %s: %s", plan->folder, strerror(-r));
+    }
     emu_child_tell(link, EMU_CHILD_READY);
+    keep_second(link, &second);
     if (!is_dismissed(link))
-        clean_up(plan->marker, plan->folder);
+        clean_up(plan->marker, plan->folder, second.pid);
+    end_second(&second);
     return EMU_EXIT_DONE;
 }
 
@@ -97,8 +195,15 @@ int emu_keeper_start(const struct emu_keeper_plan *plan, struct emu_child *keepe
 
 void emu_keeper_leave(struct emu_child *keeper)
 {
-    shutdown(keeper->link, SHUT_RDWR);
-    emu_child_await(keeper, LEAVE_MS, NULL);
+    struct pollfd end = { .fd = keeper->link, .events = POLLIN };
+    bool has_ended = false;
+    char byte;
+
+    /* Whoever keeps now has told that it is ready, and holds the other end until it is done. */
+    shutdown(keeper->link, SHUT_WR);
+    while (!has_ended && poll(&end, 1, LEAVE_MS) > 0)
+        has_ended = recv(keeper->link, &byte, 1, 0) <= 0;
+    emu_child_await(keeper, has_ended ? DISMISS_MS : 0, NULL);
 }
 
 void emu_keeper_dismiss(struct emu_child *keeper)

@@ -198,6 +198,27 @@ def test_killed_run_leaves_nothing(cluster):
         job.wait()
 
 
+def keepers(cluster, host):
+    return {int(what.split()[1]) for what in cluster.leftovers(host)
+            if what.startswith("process ") and what.split(" ", 2)[2].startswith("emunic keeper of ")}
+
+
+def test_a_killed_keeper_of_another_host_has_a_successor(cluster):
+    with HeldJob(launch, cluster, "h0,h1", 2) as job:
+        n = len(keepers(cluster, 1))
+        for victim in sorted(keepers(cluster, 1)):
+            os.kill(victim, signal.SIGKILL)
+            assert wait_until(lambda victim=victim: victim not in keepers(cluster, 1) and len(keepers(cluster, 1)) == n)
+        job.release()
+        assert job.wait() == 0, job.errors()
+    # It cleans up as well, when nobody else can.
+    with HeldJob(launch, cluster, "h0,h1", 2) as job:
+        for victim in sorted(keepers(cluster, 1))[::2]:
+            os.kill(victim, signal.SIGKILL)
+        os.kill(job.find(0, "emunic")[0], signal.SIGKILL)
+        job.wait()
+
+
 def test_killed_mpirun_ends_the_job(cluster):
     for which in [0, 1]:                # of the emunics, of the ranks
         with HeldJob(launch, cluster, "h0,h1,h2", 3) as job:
