@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -73,10 +74,10 @@ class Hosts(OnHosts, Workers):
 
     N = 3
 
-    def __init__(self, context):
+    def __init__(self, context, program="gni"):
         self.servers = {}
         Scene.__init__(self, context)
-        self.program, self.n_ranks = "gni", self.N
+        self.program, self.n_ranks = program, self.N
         self.processes, self.lives, self.dead, self.fds, self.n_pauses = {}, {}, set(), None, 0
         self.board = Board(context.folder / "board.hosts", self.N)
         self.hosts_file = FOLDER / "hosts.kills"
@@ -114,8 +115,8 @@ class Hosts(OnHosts, Workers):
         self.waits.until("a host joins", lambda: self.knows_domain(rank))
         job = {"EMUNIC_SERVER": NAME, "EMUNIC_COOKIE": str(COOKIE), "EMUNIC_PTAG": str(PTAG), "PMIX_RANK": str(rank)}
         self.processes[rank] = lines_of(self, self.start_on(
-            rank, [self.context.emunic_rank, self.context.programs["gni"], self.board.path, rank, self.lives[rank],
-                   self.context.seed], job))
+            rank, [self.context.emunic_rank, self.context.programs[self.program], self.board.path, rank,
+                   self.lives[rank], self.context.seed], job))
 
     def knows_domain(self, host):
         """All hosts are up for it, so it has the domain."""
@@ -159,7 +160,7 @@ class Hosts(OnHosts, Workers):
             self.serve(host)
         self.begin(host)
         self.meet()
-        return [f"hosts: {what} {way}"]
+        return [f"hosts: {what} {self.program} {way}"]
 
     def end_server(self, host, what, way):
         server = self.servers.pop(host)
@@ -213,16 +214,20 @@ class HostJobs(OnHosts, Scene):
 
     N = 2
 
-    def __init__(self, context):
+    def __init__(self, context, program="gni"):
         super().__init__(context)
+        self.program = program
         self.board = Board(context.folder / "board.job", 4)
         self.boot(self.N)
 
     def command(self, draw):
         self.context.n_lives += 4
         script = 'exec "$0" "$1" $EMUNIC_RANK $((EMUNIC_RANK + $2)) "$3"'
-        rest = ["-n", 4, "--peer-timeout", PEER_TIMEOUT, "--", "sh", "-c", script, self.context.programs["gni"],
-                self.board.path, self.context.n_lives - 3, self.context.seed]
+        program = ["sh", "-c", script, self.context.programs[self.program], self.board.path, self.context.n_lives - 3,
+                   self.context.seed]
+        if self.program == "dmapp":
+            program = [self.context.programs["dmapp"], 600]
+        rest = ["-n", 4, "--peer-timeout", PEER_TIMEOUT, "--", *program]
         if draw.random() < 0.3:
             return ["mpirun", "--host", "h0:1,h1:1", "-np", 2, self.context.emunic, "run", "-q", "--hosts", "mpirun", *rest]
         return [self.context.emunic, "run", "-q", "--hosts", "h0,h1", *rest]
@@ -243,6 +248,8 @@ class HostJobs(OnHosts, Scene):
         return found
 
     def is_up(self, job):
+        if self.program == "dmapp" and job.poll() is None:
+            return len(self.processes().get("soak-dmapp", [])) == 4
         return all(self.board.of(rank, BEATS) > 20 for rank in range(4)) or job.poll() is not None
 
     def step(self, draw):
@@ -295,8 +302,15 @@ class HostJobs(OnHosts, Scene):
 
     def close(self):
         self.halt()
+        self.halt = lambda: None
+        self.forget_outer_folders()
         self.board.close()
         self.surroundings.expect_nothing_left(self.waits)
+
+    def forget_outer_folders(self):
+        """Of the mpirun around `emunic run`, the user's own, which may crash in its PMIx_Finalize() after a SIGTERM."""
+        for folder in (self.context.folder.parent / "tmp").glob("ompi.*"):
+            shutil.rmtree(folder)
 
     def abandon(self):
         super().abandon()

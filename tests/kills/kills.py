@@ -27,7 +27,7 @@ from scenes import NOBODY, Jobs, Queues, Reductions, Workers  # noqa: E402
 # Of each round of kills: the scene, its part, the most steps that one such scene stands.
 SCENES = {
     "gni": (0.2, lambda c: Workers(c, "gni")),
-    "gni-routed": (0.2, lambda c: Workers(c, "gni", routed=True)),
+    "gni-routed": (0.17, lambda c: Workers(c, "gni", routed=True)),
     "gni-cma": (0.1, lambda c: Workers(c, "gni", cma=True)),
     "gni-user": (0.1, lambda c: Workers(c, "gni", routed=True, cma=True, user=NOBODY)),
     "portals": (0.1, lambda c: Workers(c, "portals")),
@@ -37,7 +37,10 @@ SCENES = {
     "ce": (0.05, Reductions),
     "jobs": (0.05, Jobs),
     "hosts": (0.03, Hosts),
+    "hosts-portals": (0.02, lambda c: Hosts(c, "portals")),
     "host-jobs": (0.01, HostJobs),
+    "host-jobs-portals": (0.005, lambda c: HostJobs(c, "portals")),
+    "host-jobs-dmapp": (0.005, lambda c: HostJobs(c, "dmapp")),
 }
 ROUND = 400
 
@@ -77,7 +80,7 @@ class Context:
             done = subprocess.run(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "test",
                                    "-x", self.programs["gni"]])
             return "another user cannot execute what is in the build folder" if done.returncode else None
-        if scene in ("jobs", "host-jobs") and not shutil.which("mpirun"):
+        if (scene == "jobs" or scene.startswith("host-jobs")) and not shutil.which("mpirun"):
             return "mpirun is not installed"
         return None
 
