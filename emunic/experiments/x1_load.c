@@ -36,10 +36,10 @@ static void explain_edge(struct emu_exp *x, const struct loaded *l)
         least = fmin(least, loaded_wire(l, PER_VERTEX + i, 1));
         most = fmax(most, loaded_wire(l, PER_VERTEX + i, 1));
     }
-    emu_exp_why(x,
-                "the edge ends in one queue in front of eight links of a quarter of its rate: two packets for one node "
-                "close behind each other hold up those for the others. With arbitration by age, or nodes' links twice "
-                "as fast, the edge is full");
+    emu_exp_why(
+        x, "probably because the edge ends in one queue in front of eight links of a quarter of its rate: two packets "
+           "for one node close behind each other hold up those for the others. With arbitration by age, or "
+           "nodes' links four times as fast, the edge is full");
     emu_exp_detail(x, "eight nodes over an edge: %.4g to %.4g GB/s each", least, most);
 }
 
@@ -69,7 +69,8 @@ int emu_x1_saturated(struct emu_exp *x)
         return r;
     /* Two nodes are not held up, four fill the edge, eight get no more. */
     emu_exp_figure(x, 'S', "edge_of_2_nodes", "GB/s", emu_exp_within(51.2, 0.02), over_an_edge(&l, 2));
-    emu_exp_why(x, "with some seeds, as edge_of_8_nodes: the nodes' links are no faster than what comes for them");
+    emu_exp_why(
+        x, "with some seeds, probably as edge_of_8_nodes: the nodes' links are no faster than what comes for them");
     emu_exp_figure(x, 'S', "edge_of_4_nodes", "GB/s", emu_exp_within(102.4, 0.02), over_an_edge(&l, 4));
     emu_exp_figure(x, 'S', "edge_of_8_nodes", "GB/s", emu_exp_within(102.4, 0.02), over_an_edge(&l, 8));
     explain_edge(x, &l);
@@ -79,7 +80,7 @@ int emu_x1_saturated(struct emu_exp *x)
         loaded_send(&l, nid, NODES - 1 - nid);
     loaded_run(&l, &full);
     emu_exp_figure(x, 'S', "complement_all", "GB/s", emu_exp_within(1638.4, 0.05), loaded_wire(&l, 0, NODES));
-    emu_exp_why(x, "as edge_of_8_nodes: the last of the four edges is held up in front of the nodes' links");
+    emu_exp_why(x, "probably as edge_of_8_nodes: the last of the four edges is held up in front of the nodes' links");
     /* Of the three vertices that meet at (high, high) the one two bits away shares an edge with each of the others:
      * from 3 x 51.2 (all alike) to 2 x 102.4 (the others only), four times. */
     emu_exp_figure(x, 'S', "exchange_of_dimensions_all", "GB/s", emu_exp_range(614.4, 819.2), exchange(&l));
