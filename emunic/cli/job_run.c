@@ -863,10 +863,12 @@ static void end_keeper(struct job *job)
     if (!job->keeper.pid)
         return;
     emu_remove_folder(job->folder);
-    if (job->keeper_ended)
+    if (job->keeper_ended) {
+        emu_child_tell(job->keeper.link, EMU_KEEPER_DISMISS); /* its second one */
         close(job->keeper.link);
-    else
+    } else {
         emu_keeper_dismiss(&job->keeper);
+    }
     /* Made since, by a keeper that then had to be killed. */
     emu_remove_folder(job->folder);
 }

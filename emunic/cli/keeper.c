@@ -13,8 +13,8 @@
  * a program was started with, so only a program that was started with a cleared environment escapes. The job's emunic
  * is not the keeper: when it is killed together with `run`, somebody is left to clean up.
  *
- * On other hosts nobody else cleans up when the keeper is killed. There a second one is its child and has the link too;
- * the socket between the two is the sign of life of both:
+ * When the keeper is killed, there may be nobody else to clean up. So a second one is its child and has the link too.
+ * The socket between the two is the sign of life of both:
  *
  *   keeper dies     -> the second takes its place, with a second of its own
  *   second dies     -> the keeper starts another
@@ -40,12 +40,12 @@
 #define KILLS_MAX  3
 #define DISMISS_MS 3000
 #define LEAVE_MS   (CLEAN_MS + KILLS_MAX * KILL_MS + 3000)
-#define DISMISS    'd'
 
 /* The second one of a keeper. */
 struct second {
     pid_t pid; /* 0: none */
     int link;
+    bool is_successors; /* of a keeper that was a second one itself */
 };
 
 static void clean_up(const char *marker, const char *folder, pid_t second)
@@ -73,17 +73,16 @@ static bool is_dismissed(int link)
     return got == 1;
 }
 
-/* A launcher may have made it before us: then it must be our own, and closed to others. */
-static bool make_folder(const struct emu_keeper_plan *plan)
+/* A launcher, or a keeper before us, may have made it: then it must be our own, and closed to others. */
+static bool make_folder(const char *folder, bool may_exist)
 {
     struct stat info;
 
-    if (mkdir(plan->folder, 0700) == 0)
+    if (mkdir(folder, 0700) == 0)
         return true;
-    if (errno != EEXIST || !plan->may_exist)
+    if (errno != EEXIST || !may_exist)
         return false;
-    return lstat(plan->folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
-           (info.st_mode & 077) == 0;
+    return lstat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 077) == 0;
 }
 
 static void await_end(int link)
@@ -115,12 +114,13 @@ static struct second start_second(void)
         setpgid(0, 0);
         await_end(link[1]);
         close(link[1]);
+        second.is_successors = true;
     }
     close(link[1]);
     if (pid < 0)
         close(link[0]);
     else
-        second = (struct second){ .pid = pid, .link = link[0] };
+        second = (struct second){ .pid = pid, .link = link[0], .is_successors = second.is_successors };
     return second;
 }
 
@@ -170,9 +170,8 @@ static int keep(const void *ctx, int link)
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     /* Before there is a folder. Whoever takes our place goes on from here, and may be the first to be ready. */
-    if (plan->has_second)
-        second = start_second();
-    if (!make_folder(plan)) {
+    second = start_second();
+    if (!make_folder(plan->folder, plan->may_exist || second.is_successors)) {
         r = -errno;
         end_second(&second);
         return emu_cli_fail("run", "cannot make folder %s: %s", plan->folder, strerror(-r));
@@ -208,6 +207,6 @@ void emu_keeper_leave(struct emu_child *keeper)
 
 void emu_keeper_dismiss(struct emu_child *keeper)
 {
-    emu_child_tell(keeper->link, DISMISS);
+    emu_child_tell(keeper->link, EMU_KEEPER_DISMISS);
     emu_child_await(keeper, DISMISS_MS, NULL);
 }

@@ -10,10 +10,12 @@
 
 #include "emunic/cli/child.h"
 
+/* Said on the link: there is nothing to clean up. */
+#define EMU_KEEPER_DISMISS 'd'
+
 struct emu_keeper_plan {
     const char *folder; /* made, for this user only, before it is ready. Not a pointer into argv */
     bool may_exist;     /* the folder, if it is this user's alone */
-    bool has_second;    /* which takes its place when it is killed */
     /* "NAME=value" in the environment of the job's processes. NULL: ends none, and removes only an empty folder. */
     const char *marker;
 };
