@@ -15,7 +15,7 @@
 
 #define EMU_CALLER_BYTES  16  /* IPv6, or IPv4 mapped */
 #define EMU_CALLERS       256 /* addresses with a number of their own; the others share one */
-#define EMU_CALLERS_SHUT  64  /* of these, in the filter at a time */
+#define EMU_CALLERS_SHUT  32  /* of these, in the filter at a time: older kernels take no longer one */
 #define EMU_CALLER_KNOWN  8   /* an address that has proven the key before may have that many times the number */
 #define EMU_CALLER_FILTER (8 + 9 * EMU_CALLERS_SHUT) /* instructions at most */
 

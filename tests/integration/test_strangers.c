@@ -33,8 +33,8 @@
 #define SECOND_NS      1000000000ull
 #define ADMISSION_NS   SECOND_NS
 #define N_STRANGERS    64u
-#define N_PER_SECOND   256u
-#define FLOOD_MAX      (32 * N_PER_SECOND)
+#define N_PER_SECOND   32u
+#define FLOOD_MAX      (256 * N_PER_SECOND)
 #define POLL_MS        10000
 #define N_DESCRIPTORS  512u /* that a host may have */
 #define SPARE          16u  /* descriptors that a host may have more than before: other paths, a listener's guests */
