@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "emunic/cli/cli.h"
 
@@ -126,6 +127,30 @@ static int follow(const pmix_proc_t *self)
     return result;
 }
 
+/* mpirun has died without a word. Our `emunic run` sees that our output ends. */
+static void pmix_event_lost_mpirun(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
+                                   size_t n_info, pmix_info_t *results, size_t n_results,
+                                   pmix_event_notification_cbfunc_fn_t done, void *arg)
+{
+    (void)id;
+    (void)status;
+    (void)source;
+    (void)info;
+    (void)n_info;
+    (void)results;
+    (void)n_results;
+    (void)done;
+    (void)arg;
+    _exit(EMU_EXIT_FAILED);
+}
+
+static void watch_mpirun(void)
+{
+    pmix_status_t code = PMIX_ERR_LOST_CONNECTION;
+
+    (void)PMIx_Register_event_handler(&code, 1, NULL, 0, pmix_event_lost_mpirun, NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
     bool leads = argc == 2 && strcmp(argv[1], "lead") == 0;
@@ -144,6 +169,7 @@ int main(int argc, char **argv)
     status = PMIx_Init(&self, NULL, 0);
     if (status != PMIX_SUCCESS)
         return fail("this is no process of an mpirun", status);
+    watch_mpirun();
     result = leads ? lead(&self) : follow(&self);
     PMIx_Finalize(NULL, 0);
     return result;

@@ -727,16 +727,26 @@ static int create_domain(struct job *job)
 
 /* ---- run ---- */
 
+/* As by SIGTERM, which a living mpirun sends. */
+static void lose_launcher(struct job *job)
+{
+    const struct signalfd_siginfo end = { .ssi_signo = SIGTERM };
+
+    emu_cli_fail("run", "the mpirun that started this has died: ending the job");
+    obey(job, &end);
+}
+
 /* Until mpirun has ended. */
 static void watch(struct job *job)
 {
-    struct pollfd events[3] = { { .fd = job->signal_fd, .events = POLLIN },
+    struct pollfd events[4] = { { .fd = job->signal_fd, .events = POLLIN },
                                 { .fd = job->session.fd, .events = POLLRDHUP },
-                                { .fd = job->output.fd, .events = POLLIN } };
+                                { .fd = job->output.fd, .events = POLLIN },
+                                { .fd = job->plan->launcher_fd > 0 ? job->plan->launcher_fd : -1 } };
 
     while (!job->mpirun_ended) {
         events[1].fd = job->server_lost ? -1 : job->session.fd;
-        if (poll(events, 3, time_left_ms(job)) < 0)
+        if (poll(events, 4, time_left_ms(job)) < 0)
             continue; /* EINTR: a stop and its end; all else comes by descriptor */
         if (events[0].revents)
             read_signals(job);
@@ -744,6 +754,10 @@ static void watch(struct job *job)
             emu_mpirun_output_read(&job->output);
         if (events[1].revents || job->emunic_ended || job->hosts_ended)
             lose_server(job);
+        if (events[3].revents) {
+            events[3].fd = -1;
+            lose_launcher(job);
+        }
         if (time_left_ms(job) == 0) {
             end_mpirun(job, SIGKILL);
             job->kill_at_ns = 0;

@@ -39,6 +39,7 @@ struct emu_job_plan {
     unsigned n_exports;
     const struct emu_cli_hosts *hosts; /* two or more, the first is this one; NULL: this one alone */
     const uint32_t *rank_hosts;        /* n_ranks of them, with hosts */
+    int launcher_fd;                   /* hangs up when the mpirun that has started us dies; 0: there is none */
     const char *host_program;          /* path of emunic-host */
     const char *agent;                 /* path of emunic-agent */
     const char *module;                /* path of the transport */

@@ -218,6 +218,7 @@ static int choose_hosts(struct run *run)
         return emu_cli_fail("run", "%s: %s", run->module, strerror(-r));
     run->plan.hosts = &run->hosts;
     run->plan.rank_hosts = run->rank_hosts;
+    run->plan.launcher_fd = run->allocation.hosts ? fileno(run->allocation.hosts) : 0;
     run->plan.host_program = run->host_program;
     run->plan.agent = run->agent;
     run->plan.module = run->module;
