@@ -235,6 +235,15 @@ def rows_of(page):
     return rows, whys
 
 
+def is_weaker(mine, cells):
+    """Has the figure of a reduced run a one-sided bound below that of the full row? Then it cannot replace that."""
+    now, before = mine.cells(), cells
+    if not mine.run.startswith("reduced") or now[4] not in (">", ">=") or now[5][0] != before[5][0]:
+        return False
+    bounds = [re.match(r"-?[0-9.]+", text) for text in (now[2], before[2])]
+    return all(bounds) and before[4] != now[4] and float(bounds[0][0]) <= float(bounds[1][0])
+
+
 def kept_figures(page, figures, experiments, dropped, old_run):
     """Rows of full runs on a page before that are still true of the experiments, with classes of now."""
     names = {title: machine for machine, title in MACHINES.items()}
@@ -249,7 +258,7 @@ def kept_figures(page, figures, experiments, dropped, old_run):
         mine = now.get((cells[0], cells[1]))
         place = experiment["kinds"].find(cells[5][0])
         if place < 0 or (mine and (mine.cells()[2], mine.cells()[4], mine.line["kind"]) !=
-                         (cells[2], cells[4], cells[5][0])):
+                         (cells[2], cells[4], cells[5][0]) and not is_weaker(mine, cells)):
             continue
         klass = mine.line["class"] if mine else LETTERS.get(experiment["classes"][place])
         why = whys.get(f"{cells[0]} {cells[1]}")
