@@ -155,8 +155,11 @@ static unsigned look(struct emu_server *server, struct emu_page_watch *watch)
     n = end_excess(server);
     /* A file that several members hold counts for one of them: the next look finds the others. */
     watch->n_seen = n > 0 ? 0 : n_now;
-    if (n_now != UINT64_MAX && n_now > limit / OWN_PART)
+    if (n_now != UINT64_MAX && n_now > limit / OWN_PART) {
         let_go_of_all(server);
+        /* What comes back has grown, also where the same pages come back before the next look. */
+        watch->n_seen = mapped_pages(watch);
+    }
     return n;
 }
 
