@@ -260,7 +260,8 @@ def kept_figures(page, figures, experiments, dropped, old_run):
         if place < 0 or (mine and (mine.cells()[2], mine.cells()[4], mine.line["kind"]) !=
                          (cells[2], cells[4], cells[5][0]) and not is_weaker(mine, cells)):
             continue
-        klass = mine.line["class"] if mine else LETTERS.get(experiment["classes"][place])
+        klass = (mine.line["class"] if mine else cells[6] if len(cells) == 9
+                 else LETTERS.get(experiment["classes"][place]))
         why = whys.get(f"{cells[0]} {cells[1]}")
         yield Kept(names[heading], [*cells[:6], klass, cells[7] if len(cells) == 9 else cells[6], run],
                    [why] if why else [])

@@ -161,6 +161,14 @@ static void add_speed(struct emu_cli_table *table, const struct emu_cli_traffic 
     emu_cli_table_number(table, t->n_threads);
 }
 
+/* What programs are compared by. */
+static void print_ends(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n)
+{
+    for (size_t i = 0; t->trace_path && i < n; i++)
+        printf("# %s, seed %" PRIu64 ": last message after %.3f us\n", emu_cli_mode_name(runs[i].mode), runs[i].seed,
+               (double)runs[i].last_ps / 1e6);
+}
+
 static int print_speed(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n)
 {
     struct emu_cli_table table;
@@ -188,8 +196,10 @@ int emu_cli_sim_print(const struct emu_cli_traffic *t, const struct emu_cli_traf
         add_row(&table, t, &runs[i]);
     r = emu_cli_table_print(&table, 0, stdout);
     emu_cli_table_fini(&table);
-    if (r == 0)
+    if (r == 0) {
+        print_ends(t, runs, n);
         r = emu_cli_print_means(t, runs, n);
+    }
     if (r == 0)
         r = print_speed(t, runs, n);
     if (r == 0 && fflush(stdout) == EOF)
@@ -241,6 +251,8 @@ static json_t *run_json(const struct emu_cli_traffic *t, const struct emu_cli_tr
     json_object_set_new(object, "network_latency", latency_json(&run->network));
     if (t->options.response_units != 0)
         json_object_set_new(object, "round_trip", latency_json(&run->round_trip));
+    if (t->trace_path)
+        json_object_set_new(object, "last_message_ns", json_real((double)run->last_ps / 1e3));
     json_object_set_new(object, "seed", json_integer((json_int_t)run->seed));
     json_object_set_new(object, "nodes", emu_cli_nodes_json(t, run));
     if (t->jobs.n > 0)

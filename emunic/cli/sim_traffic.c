@@ -33,7 +33,7 @@ struct request {
     struct emu_cli_traffic traffic;
     struct emu_machine *machine;  /* owned */
     struct emu_fault_map *faults; /* owned; NULL: none */
-    struct emu_message *messages; /* owned */
+    struct emu_messages messages; /* owned */
     struct emu_size sizes[EMU_SIZES_MAX];
     double loads[EMU_CLI_LOADS_MAX];
     size_t n_loads;
@@ -80,7 +80,8 @@ static bool wants_stop(void *ctx)
 }
 
 /* To time_ps, or until all packets have arrived. */
-static void run_whole(struct request *q, struct emu_sim *sim, struct emu_cli_traffic_run *run)
+static void run_whole(struct request *q, struct emu_sim *sim, const struct emu_generator *gen,
+                      struct emu_cli_traffic_run *run)
 {
     uint64_t slice_ps = q->time_ps ? (q->time_ps + SLICES - 1) / SLICES : 10000 * emu_link_cycle_ps(q->machine);
     uint64_t start_ns = emu_clock_ns();
@@ -101,7 +102,10 @@ static void run_whole(struct request *q, struct emu_sim *sim, struct emu_cli_tra
     run->cpu_seconds = emu_cpu_seconds() - start_cpu;
     run->measured_ps = emu_sim_now(sim);
     emu_sim_totals(sim, &run->totals);
-    run->kind = stop == EMU_SIM_EMPTY ? "complete" : stop == EMU_SIM_DEADLOCK ? "deadlock" : "time";
+    run->kind = stop == EMU_SIM_DEADLOCK              ? "deadlock" :
+                stop != EMU_SIM_EMPTY                 ? "time" :
+                emu_generator_messages_left(gen) != 0 ? "stalled" :
+                                                        "complete";
 }
 
 static void run_steady(struct request *q, struct emu_sim *sim, struct emu_generator *gen,
@@ -137,6 +141,11 @@ static int take_results(struct request *q, const struct emu_generator *gen, cons
         emu_generator_node(gen, nid, &figures);
         run->received += figures.received;
         run->received_hops += figures.received_hops;
+    }
+    for (size_t i = 0; i < q->messages.n; i++) {
+        uint64_t done_ps = emu_generator_message_done_ps(gen, i);
+
+        run->last_ps = done_ps > run->last_ps ? done_ps : run->last_ps;
     }
     emu_sim_totals(sim, &totals);
     run->trace_hash = totals.trace_hash;
@@ -187,7 +196,7 @@ static int simulate(struct request *q, enum emu_route_mode mode, double load, ui
     if (r == 0) {
         draw(q, 0);
         if (q->time_ps || ends_by_itself(q))
-            run_whole(q, sim, run);
+            run_whole(q, sim, gen, run);
         else
             run_steady(q, sim, gen, run);
         r = take_results(q, gen, sim, run);
@@ -352,7 +361,7 @@ static int prepare(struct request *q)
             return status;
     }
     if (t->trace_path) {
-        if (emu_trace_read(t->trace_path, q->machine, &q->messages, &t->options.n_messages, err, sizeof(err)) < 0)
+        if (emu_trace_read(t->trace_path, q->machine, &q->messages, err, sizeof(err)) < 0)
             return emu_cli_fail("sim", "%s", err);
         t->options.pattern = EMU_PATTERN_MESSAGES;
         t->options.messages = q->messages;
@@ -726,7 +735,7 @@ int emu_cli_sim_traffic(int argc, char **argv)
     free(q.runs);
     free(q.traffic.saturations);
     emu_cli_jobs_fini(&q.traffic.jobs);
-    free(q.messages);
+    emu_messages_fini(&q.messages);
     emu_fault_map_destroy(q.faults);
     emu_machine_destroy(q.machine);
     return status;

@@ -39,8 +39,9 @@ struct emu_cli_traffic_run {
     uint64_t seed;
     double load;      /* share of the capacity for uniform traffic; 0: as fast as it goes */
     double gap_ps;    /* between packets of a node; 0 with load 0 */
-    const char *kind; /* "steady", "unsteady", "time", "complete", "deadlock" */
+    const char *kind; /* "steady", "unsteady", "time", "complete", "stalled", "deadlock" */
     uint64_t measured_ps;
+    uint64_t last_ps;             /* of a trace: when its last message arrived */
     struct emu_sim_totals totals; /* of the measured time */
     struct emu_histogram latency; /* created to delivered */
     struct emu_histogram network; /* entered to delivered */

@@ -429,8 +429,8 @@ static int run_subset(struct emu_exp *x, const char *name, uint32_t dims, uint32
 
     if (r < 0)
         return r;
-    messages = subset_messages(run.m, dims, packets, emu_exp_context(x)->seed, &options.n_messages);
-    options.messages = messages;
+    messages = subset_messages(run.m, dims, packets, emu_exp_context(x)->seed, &options.messages.n);
+    options.messages.list = messages;
     bgl_end(&run);
     if (!messages)
         return -ENOMEM;
@@ -438,7 +438,7 @@ static int run_subset(struct emu_exp *x, const char *name, uint32_t dims, uint32
     free(messages);
     if (r < 0)
         return r;
-    bgl_finish(x, &run, options.n_messages, 0, 1);
+    bgl_finish(x, &run, options.messages.n, 0, 1);
     cycles = bgl_last_delivery(&run);
     bgl_figures(&run, cycles, &f);
     shortest = (dims == 2 ? 64 : 8) * 8 / 8.0 * packets * run.wire_units;

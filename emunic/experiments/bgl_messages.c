@@ -25,8 +25,7 @@ static int measure_message(struct emu_exp *x, uint32_t hops, uint64_t bytes, dou
     struct emu_message message = { .src_nid = 0, .dst_nid = hops, .bytes = bytes };
     const struct emu_generator_options options = {
         .pattern = EMU_PATTERN_MESSAGES,
-        .messages = &message,
-        .n_messages = 1,
+        .messages = { .list = &message, .n = 1 },
         .mode = EMU_MODE_DETERMINISTIC,
     };
     struct bgl_run run;

@@ -8,6 +8,10 @@
  * nearly always belongs to one thread, and the counts are atomic for the rest. Sums of integers do not depend on order,
  * so the results do not depend on threads.
  *
+ * A message that waits for others looks at them when it is its turn; they arrive at its own node, whose thread so has
+ * both ends. Each waits for earlier ones of the list only, and nodes keep the list's order where messages wait, so the
+ * first that is left can always go: nothing waits in a circle.
+ *
  * A request's tag is the number of its message, or 0. A response's tag is the time when its request was created.
  */
 #include "emunic/experiments/traffic.h"
@@ -23,7 +27,8 @@
 
 #include "emunic/experiments/pattern.h"
 
-#define SHARDS 16
+#define SHARDS       16
+#define START_MAX_PS UINT64_C(1000000000000000000)
 
 /* A response that a node owes. */
 struct answer {
@@ -40,7 +45,7 @@ struct node {
     uint32_t outstanding; /* packets without a response */
     uint32_t burst_left;  /* packets of the burst that it is in */
     bool is_sender;
-    bool is_blocked;        /* by its window */
+    bool is_blocked;        /* by its window, or a message by those that it waits for */
     struct answer *answers; /* owned; a ring */
     uint32_t answers_mask;  /* its size - 1; 0 with NULL */
     uint32_t answers_head;
@@ -72,7 +77,7 @@ struct emu_generator {
     uint16_t full_units;          /* of a packet with payload_max bytes */
     struct node *nodes;           /* owned */
     struct shard *shards;         /* owned; [latency][shard] */
-    struct emu_message *messages; /* owned copy */
+    struct emu_messages messages; /* owned copy */
     struct message_state *states; /* owned; by message */
     uint32_t *order;              /* owned; messages by source, then start */
     atomic_bool is_short_of_memory;
@@ -133,6 +138,15 @@ bool emu_generator_is_active(const struct emu_generator *gen, uint32_t nid)
 uint64_t emu_generator_message_done_ps(const struct emu_generator *gen, size_t message)
 {
     return gen->states[message].done_ps;
+}
+
+uint64_t emu_generator_messages_left(const struct emu_generator *gen)
+{
+    uint64_t left = 0;
+
+    for (uint32_t nid = 0; nid < gen->n_nodes; nid++)
+        left += gen->nodes[nid].n_messages;
+    return left;
 }
 
 int emu_generator_status(const struct emu_generator *gen)
@@ -197,6 +211,22 @@ static void fill_key(const struct emu_generator *gen, struct node *node, struct 
         packet->order_key = emu_random_next(&node->random);
 }
 
+/* When a message may leave: its start, or so long behind the last one that it waits for. False: one is not there. */
+static bool is_ready(const struct emu_generator *gen, const struct emu_message *message, uint64_t *ready_ps_out)
+{
+    uint64_t last_ps = 0;
+
+    for (uint32_t i = 0; i < message->n_after; i++) {
+        uint64_t done_ps = gen->states[gen->messages.after[message->first_after + i]].done_ps;
+
+        if (done_ps == 0)
+            return false;
+        last_ps = done_ps > last_ps ? done_ps : last_ps;
+    }
+    *ready_ps_out = last_ps + message->start_ps < START_MAX_PS ? last_ps + message->start_ps : START_MAX_PS;
+    return true;
+}
+
 /* The next packet of the list; the message in progress is cut by payload. */
 static bool next_of_messages(struct emu_generator *gen, struct node *node, struct emu_packet *packet)
 {
@@ -207,12 +237,15 @@ static bool next_of_messages(struct emu_generator *gen, struct node *node, struc
     if (node->n_messages == 0)
         return false;
     index = gen->order[node->first_message];
-    message = &gen->messages[index];
+    message = &gen->messages.list[index];
+    if (!is_ready(gen, message, &packet->created_ps)) {
+        node->is_blocked = true;
+        return false;
+    }
     bytes = message->bytes - node->message_bytes_sent;
     bytes = bytes > gen->payload_max ? gen->payload_max : bytes;
     packet->dst_nid = message->dst_nid;
     packet->units = bytes == gen->payload_max ? gen->full_units : emu_packet_units(gen->m, bytes);
-    packet->created_ps = message->start_ps;
     packet->tag = index;
     node->message_bytes_sent += bytes;
     if (node->message_bytes_sent == message->bytes) {
@@ -324,16 +357,20 @@ static void owe_answer(struct emu_generator *gen, struct emu_sim *sim, uint32_t 
         emu_sim_wake(sim, nid, EMU_TRAFFIC_RESPONSE);
 }
 
+/* Something that it may have waited for is there. */
+static void unblock(struct emu_generator *gen, struct emu_sim *sim, uint32_t nid)
+{
+    if (!gen->nodes[nid].is_blocked)
+        return;
+    gen->nodes[nid].is_blocked = false;
+    emu_sim_wake(sim, nid, (enum emu_traffic_class)gen->options.traffic_class);
+}
+
 static void leave_window(struct emu_generator *gen, struct emu_sim *sim, uint32_t nid)
 {
-    struct node *node = &gen->nodes[nid];
-
-    assert(node->outstanding > 0);
-    node->outstanding--;
-    if (node->is_blocked) {
-        node->is_blocked = false;
-        emu_sim_wake(sim, nid, (enum emu_traffic_class)gen->options.traffic_class);
-    }
+    assert(gen->nodes[nid].outstanding > 0);
+    gen->nodes[nid].outstanding--;
+    unblock(gen, sim, nid);
 }
 
 static void on_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps)
@@ -352,8 +389,10 @@ static void on_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const str
     node->figures.received_latency_ps += now_ps - packet->created_ps;
     count_latency(gen, EMU_LATENCY_CREATED, nid, now_ps - packet->created_ps);
     count_latency(gen, EMU_LATENCY_NETWORK, nid, now_ps - packet->entered_ps);
-    if (gen->states && --gen->states[packet->tag].packets_left == 0)
+    if (gen->states && --gen->states[packet->tag].packets_left == 0) {
         gen->states[packet->tag].done_ps = now_ps;
+        unblock(gen, sim, nid);
+    }
     if (gen->options.response_units != 0)
         owe_answer(gen, sim, nid, packet);
 }
@@ -385,6 +424,32 @@ static int __attribute__((format(printf, 3, 4))) fail(char *err, size_t err_len,
     return -EINVAL;
 }
 
+static int check_messages(const struct emu_generator *gen, char *err, size_t err_len)
+{
+    const struct emu_messages *all = &gen->options.messages;
+
+    if (all->n >= UINT32_MAX)
+        return fail(err, err_len, "%zu messages are too many", all->n);
+    for (size_t i = 0; i < all->n; i++) {
+        const struct emu_message *message = &all->list[i];
+
+        if (message->src_nid >= gen->n_nodes || message->dst_nid >= gen->n_nodes)
+            return fail(err, err_len, "message %zu: no such node", i);
+        if (message->n_after > 0 && !all->is_program)
+            return fail(err, err_len, "message %zu waits, so the list must be a program", i);
+        if (message->first_after > all->n_after || message->n_after > all->n_after - message->first_after)
+            return fail(err, err_len, "message %zu waits for more than there is", i);
+        for (uint32_t k = 0; k < message->n_after; k++) {
+            uint32_t before = all->after[message->first_after + k];
+
+            if (before >= i || all->list[before].dst_nid != message->src_nid)
+                return fail(err, err_len, "message %zu waits for %u, which is not before it or goes elsewhere", i,
+                            before);
+        }
+    }
+    return 0;
+}
+
 static int check_options(const struct emu_generator *gen, char *err, size_t err_len)
 {
     const struct emu_generator_options *o = &gen->options;
@@ -403,13 +468,7 @@ static int check_options(const struct emu_generator *gen, char *err, size_t err_
         return fail(err, err_len, "bursts of %g packets for %g of the time are none", o->burst.packets, o->burst.on);
     if (o->burst.packets != 0 && (o->gap_ps <= 0 || o->is_regular))
         return fail(err, err_len, "bursts need a load, with random gaps");
-    for (size_t i = 0; i < o->n_messages && o->pattern == EMU_PATTERN_MESSAGES; i++) {
-        if (o->messages[i].src_nid >= gen->n_nodes || o->messages[i].dst_nid >= gen->n_nodes)
-            return fail(err, err_len, "message %zu: no such node", i);
-    }
-    if (o->pattern == EMU_PATTERN_MESSAGES && o->n_messages >= UINT32_MAX)
-        return fail(err, err_len, "%zu messages are too many", o->n_messages);
-    return 0;
+    return o->pattern == EMU_PATTERN_MESSAGES ? check_messages(gen, err, err_len) : 0;
 }
 
 /* Makes sums of the weights. */
@@ -435,35 +494,41 @@ static int take_sizes(struct emu_generator *gen, char *err, size_t err_len)
 
 static int compare_messages(const void *a, const void *b, void *ctx)
 {
-    const struct emu_message *messages = ctx;
+    const struct emu_messages *all = ctx;
+    const struct emu_message *messages = all->list;
     uint32_t i = *(const uint32_t *)a;
     uint32_t j = *(const uint32_t *)b;
 
     if (messages[i].src_nid != messages[j].src_nid)
         return messages[i].src_nid < messages[j].src_nid ? -1 : 1;
-    if (messages[i].start_ps != messages[j].start_ps)
+    if (!all->is_program && messages[i].start_ps != messages[j].start_ps)
         return messages[i].start_ps < messages[j].start_ps ? -1 : 1;
     return i < j ? -1 : 1;
 }
 
 static int take_messages(struct emu_generator *gen)
 {
-    size_t n = gen->options.n_messages;
+    const struct emu_messages *all = &gen->options.messages;
+    size_t n = all->n;
 
-    gen->messages = malloc((n + 1) * sizeof(*gen->messages));
+    gen->messages = (struct emu_messages){ .n = n, .n_after = all->n_after, .is_program = all->is_program };
+    gen->messages.list = malloc((n + 1) * sizeof(*gen->messages.list));
+    gen->messages.after = malloc((all->n_after + 1) * sizeof(*gen->messages.after));
     gen->states = calloc(n + 1, sizeof(*gen->states));
     gen->order = malloc((n + 1) * sizeof(*gen->order));
-    if (!gen->messages || !gen->states || !gen->order)
+    if (!gen->messages.list || !gen->messages.after || !gen->states || !gen->order)
         return -ENOMEM;
     if (n > 0)
-        memcpy(gen->messages, gen->options.messages, n * sizeof(*gen->messages));
+        memcpy(gen->messages.list, all->list, n * sizeof(*all->list));
+    if (all->n_after > 0)
+        memcpy(gen->messages.after, all->after, all->n_after * sizeof(*all->after));
     for (uint32_t i = 0; i < n; i++) {
         gen->order[i] = i;
-        gen->states[i].packets_left = emu_packets(&emu_machine_nic(gen->m)->format, gen->messages[i].bytes);
+        gen->states[i].packets_left = emu_packets(&emu_machine_nic(gen->m)->format, gen->messages.list[i].bytes);
     }
-    qsort_r(gen->order, n, sizeof(*gen->order), compare_messages, gen->messages);
+    qsort_r(gen->order, n, sizeof(*gen->order), compare_messages, &gen->messages);
     for (uint32_t i = 0; i < n; i++) {
-        struct node *node = &gen->nodes[gen->messages[gen->order[i]].src_nid];
+        struct node *node = &gen->nodes[gen->messages.list[gen->order[i]].src_nid];
 
         if (node->n_messages++ == 0)
             node->first_message = i;
@@ -518,7 +583,7 @@ int emu_generator_create(const struct emu_machine *m, const struct emu_generator
         start_node(gen, nid);
     r = options->pattern == EMU_PATTERN_MESSAGES ? take_messages(gen) : 0;
     /* What was borrowed is not used again. */
-    gen->options.messages = NULL;
+    gen->options.messages = (struct emu_messages){ 0 };
     gen->options.senders = NULL;
     gen->options.rates = NULL;
     gen->options.sizes.list = NULL;
@@ -542,7 +607,7 @@ void emu_generator_destroy(struct emu_generator *gen)
     emu_destinations_fini(&gen->destinations);
     free(gen->nodes);
     free(gen->shards);
-    free(gen->messages);
+    emu_messages_fini(&gen->messages);
     free(gen->states);
     free(gen->order);
     free(gen);

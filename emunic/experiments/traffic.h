@@ -74,10 +74,21 @@ int emu_pattern_of_name(const char *name, enum emu_pattern *pattern_out);
 /* ---- generators ---- */
 
 struct emu_message {
-    uint64_t start_ps;
+    uint64_t start_ps; /* not before; of one that waits for others: so long behind the last of them */
     uint32_t src_nid;
     uint32_t dst_nid;
-    uint64_t bytes; /* of payload; 0 is a packet without payload */
+    uint64_t bytes;       /* of payload; 0 is a packet without payload */
+    uint32_t first_after; /* in emu_messages.after: the messages that it waits for */
+    uint32_t n_after;
+};
+
+/* A message waits for messages before it in the list that arrive at its source. */
+struct emu_messages {
+    struct emu_message *list;
+    size_t n;
+    uint32_t *after; /* NULL: nobody waits */
+    size_t n_after;
+    bool is_program; /* messages of a node leave in the order of the list; else in that of their starts */
 };
 
 /* One of several sizes of packets. */
@@ -121,15 +132,14 @@ struct emu_generator_options {
     uint8_t traffic_class;   /* of the packets; responses are EMU_TRAFFIC_RESPONSE */
 
     /* To whom. */
-    double hot_share;                   /* HOT: 0 .. 1 */
-    uint32_t hot_low[EMU_GRID_DIMS];    /* HOT: lowest corner of the box */
-    uint32_t hot_size[EMU_GRID_DIMS];   /* HOT: its size; 0: the whole dimension */
-    uint32_t dimension;                 /* SHIFT */
-    uint32_t shift;                     /* SHIFT: 0: 1 */
-    uint32_t rounds;                    /* ALL_TO_ALL: 0: 1 */
-    const bool *senders;                /* NULL: all nodes send; else one per nid. Read at creation. */
-    const struct emu_message *messages; /* MESSAGES: copied */
-    size_t n_messages;
+    double hot_share;                 /* HOT: 0 .. 1 */
+    uint32_t hot_low[EMU_GRID_DIMS];  /* HOT: lowest corner of the box */
+    uint32_t hot_size[EMU_GRID_DIMS]; /* HOT: its size; 0: the whole dimension */
+    uint32_t dimension;               /* SHIFT */
+    uint32_t shift;                   /* SHIFT: 0: 1 */
+    uint32_t rounds;                  /* ALL_TO_ALL: 0: 1 */
+    const bool *senders;              /* NULL: all nodes send; else one per nid. Read at creation. */
+    struct emu_messages messages;     /* MESSAGES: copied */
     /* CUSTOM: the destination of the next packet, or EMU_NOBODY: this node sends no more. Pure but for `random`. */
     uint32_t (*pick)(void *ctx, struct emu_random *random, uint32_t src_nid);
     void *pick_ctx;
@@ -210,6 +220,9 @@ bool emu_generator_is_active(const struct emu_generator *gen, uint32_t nid);
 /* MESSAGES: when the last packet of message i arrived; 0: not yet, or part of it was lost. */
 uint64_t emu_generator_message_done_ps(const struct emu_generator *gen, size_t message);
 
+/* MESSAGES: those that have not left, or not all of them. If nothing more happens, they wait for a lost one. */
+uint64_t emu_generator_messages_left(const struct emu_generator *gen);
+
 /* Latencies and node figures to zero: the end of a warm-up. */
 void emu_generator_reset(struct emu_generator *gen);
 
@@ -262,16 +275,23 @@ void emu_generator_steady(struct emu_generator *gen, struct emu_sim *sim, const 
  *   emunic-trace 1                  first line that is neither empty nor a comment
  *   <start_ns> <src> <dst> <bytes>  start with up to three decimals; nids of the machine; any order of times
  *
- * Nothing of it is trusted: lines up to 256 bytes, up to 2^24 messages, 2^40 bytes each, times up to 10^15 ns.
+ * or messages that wait for others:
  *
- * @param[out] messages_out  Freed with free().
- * @param[out] err           "file:line: ..." on failure; may be NULL.
+ *   emunic-trace 2
+ *   <start_ns> <src> <dst> <bytes> [<number>]...  of messages before, 1 is the first, that arrive at the source
+ *
+ * Nothing of it is trusted: lines up to 256 bytes, up to 2^24 messages, 2^40 bytes each, times up to 10^15 ns, up to
+ * 2^26 numbers.
+ *
+ * @param[out] trace_out  Freed with emu_messages_fini(); on failure nothing is in it.
+ * @param[out] err        "file:line: ..." on failure; may be NULL.
  * @retval 0        Read; at least one message.
  * @retval -EINVAL  Not such a file.
  * @retval -ENOMEM  Out of memory.
  * @retval other    The errno of open(2) or read(2).
  */
-int emu_trace_read(const char *path, const struct emu_machine *m, struct emu_message **messages_out, size_t *n_out,
-                   char *err, size_t err_len);
+int emu_trace_read(const char *path, const struct emu_machine *m, struct emu_messages *trace_out, char *err,
+                   size_t err_len);
+void emu_messages_fini(struct emu_messages *messages);
 
 #endif

@@ -315,8 +315,8 @@ static int pulse_skew(struct emu_exp *x, const char *spec, const char *name)
     if (r < 0)
         return r;
     list = list_pulses(m, &depth);
-    options.messages = list;
-    options.n_messages = (size_t)emu_machine_n_routers(m) * PULSE_SIZES;
+    options.messages.list = list;
+    options.messages.n = (size_t)emu_machine_n_routers(m) * PULSE_SIZES;
     options.seed = emu_exp_context(x)->seed;
     r = list ? emu_generator_create(m, &options, &gen, text, sizeof(text)) : -ENOMEM;
     if (r == 0)

@@ -476,8 +476,8 @@ static int lag_with_ports(struct emu_exp *x, uint32_t ports, double *lag_us_out)
     if (r < 0)
         goto out;
     list_puts(list, ports, per_nic);
-    options.messages = list;
-    options.n_messages = n;
+    options.messages.list = list;
+    options.messages.n = n;
     r = emu_generator_create(m, &options, &gen, text, sizeof(text));
     if (r == 0)
         r = emu_sim_create(m, NULL, emu_generator_traffic(gen), &sim_options, &sim);

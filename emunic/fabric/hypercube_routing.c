@@ -3,7 +3,8 @@
  * Packet routing of the hypercube (Cray X1).
  *
  * Ways. E-cube: the dimensions in which a packet's vertex differs from its destination's, lowest first: one way for
- * each pair, on any of a few channels. The modes that promise an order get one of them, by a hash of the pair.
+ * each pair. On edges the destination tells the channel, so packets of a pair keep their order. A NIC link takes any of
+ * a few channels, but one by a hash of the pair for the modes that promise an order.
  *
  * Faults. The source is silent; ours: a packet whose e-cube way crosses something dead goes by another vertex, e-cube
  * to it and e-cube on from it, the vertex that makes the way shortest, the lowest among equals. One dead edge or vertex
@@ -13,8 +14,10 @@
  *
  * Virtual channels of an edge: four for requests and two for responses, and one of each behind the other vertex. There
  * are several because a channel gives one packet at a time to one output: an edge carries as much as four nodes take,
- * and the vertex is non-blocking (spec/machines.md 6.2). On each group of them dimensions only rise, and no packet
- * comes back from behind, so nothing waits in a circle (Dally and Seitz). NIC links have four for each class.
+ * and the vertex is non-blocking for its nodes (spec/machines.md 6.2). So a packet that waits for a busy node may hold
+ * up none for an idle one, as far as channels reach: a node's packets come on one channel, which it shares with at most
+ * every fourth of the vertex. On each group of channels dimensions only rise, and no packet comes back from behind, so
+ * nothing waits in a circle (Dally and Seitz). NIC links have four for each class.
  * route_state: the other vertex + 1, or 0.
  * Source: spec/machines.md 6.2 ([OUR]).
  */
@@ -130,18 +133,19 @@ static bool is_ordered(const struct emu_packet *p)
            p->mode == EMU_MODE_DETERMINISTIC;
 }
 
-/* One link, on any of the channels, or on the packet's own. */
-static uint32_t offer(const struct emu_packet *p, uint32_t link, struct vcs vcs, uint8_t flags, uint64_t state,
-                      struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
+/* The link to the destination, on any of its channels, or on the pair's own. */
+static uint32_t offer_node(const struct emu_packet *p, uint32_t link,
+                           struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
 {
+    const struct vcs vcs = nic_vcs(p->traffic_class);
     bool is_one = is_ordered(p);
     uint32_t first = is_one ? (uint32_t)(emu_route_hash(p->src_nid, p->dst_nid, 0) % vcs.n) : 0;
     uint32_t n = is_one ? 1 : vcs.n;
 
     for (uint32_t i = 0; i < n; i++)
-        options_out[i] = (struct emu_route_option){
-            .link = link, .vc = (uint8_t)(vcs.first + first + i), .flags = flags, .route_state = state
-        };
+        options_out[i] = (struct emu_route_option){ .link = link,
+                                                    .vc = (uint8_t)(vcs.first + first + i),
+                                                    .route_state = p->route_state };
     return n;
 }
 
@@ -153,9 +157,10 @@ static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_p
     uint64_t state = p->route_state;
     bool is_behind = !at->is_entering && at->in_vc == edge_vcs(p->traffic_class, true).first; /* the other vertex */
     uint32_t target, link;
+    struct vcs vcs;
 
     if (at->router == to)
-        return offer(p, view->machine->n_nodes + p->dst_nid, nic_vcs(p->traffic_class), 0, state, options_out);
+        return offer_node(p, view->machine->n_nodes + p->dst_nid, options_out);
     if (state != 0 && at->router == state - 1)
         is_behind = true;
     target = state == 0 || is_behind ? to : (uint32_t)state - 1;
@@ -171,8 +176,14 @@ static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_p
         target = is_behind ? to : other;
         link = edge_link(h, at->router, lowest_bit(at->router ^ target));
     }
-    return offer(p, link, edge_vcs(p->traffic_class, is_behind), state != 0 ? EMU_PACKET_DETOUR : 0, state,
-                 options_out);
+    vcs = edge_vcs(p->traffic_class, is_behind);
+    options_out[0] = (struct emu_route_option){
+        .link = link,
+        .vc = (uint8_t)(vcs.first + p->dst_nid % vcs.n),
+        .flags = state != 0 ? EMU_PACKET_DETOUR : 0,
+        .route_state = state,
+    };
+    return 1;
 }
 
 /* Who is told of dependencies, and what is up. */

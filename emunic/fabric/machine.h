@@ -50,7 +50,7 @@ enum emu_choice {
 enum emu_arbitration {
     EMU_ARBITRATE_ROUND_ROBIN = 0,
     EMU_ARBITRATE_RANDOM,
-    EMU_ARBITRATE_AGE,     /* the oldest first, by its creation (SeaStar) */
+    EMU_ARBITRATE_AGE,     /* the longest in the network first (SeaStar) */
     EMU_ARBITRATE_FULLEST, /* fullest channel, as two bits, in fullest_percent of the decisions, else random
                                         (BG/L "SLQ") */
     EMU_ARBITRATE_LONGEST, /* whose head has waited longest here; of equals the next one in turn */

@@ -39,6 +39,28 @@ static uint32_t longest_waiting(const struct request *requests, const uint32_t *
     return winner;
 }
 
+/*
+ * The packet that has been in the network for longest: its age is a field of its header flit (spec/machines.md 4.2), so
+ * what it waited for in its node's memory does not count. Among equals heads take turns.
+ */
+static uint32_t oldest(const struct part *part, const uint32_t *candidates, uint32_t n, uint32_t turn)
+{
+    const struct request *requests = part->requests;
+    uint32_t winner = candidates[0];
+    uint64_t best_ps = packet_of(part, &requests[winner])->entered_ps;
+
+    for (uint32_t i = 1; i < n; i++) {
+        uint64_t entered_ps = packet_of(part, &requests[candidates[i]])->entered_ps;
+
+        if (entered_ps < best_ps ||
+            (entered_ps == best_ps && requests[winner].v->local <= turn && requests[candidates[i]].v->local > turn)) {
+            winner = candidates[i];
+            best_ps = entered_ps;
+        }
+    }
+    return winner;
+}
+
 uint32_t sim_pick(struct part *part, const uint32_t *candidates, uint32_t n, uint32_t turn, struct emu_random *random)
 {
     const struct request *requests = part->requests;
@@ -55,11 +77,7 @@ uint32_t sim_pick(struct part *part, const uint32_t *candidates, uint32_t n, uin
     case EMU_ARBITRATE_RANDOM:
         return candidates[sim_draw(random, n)];
     case EMU_ARBITRATE_AGE:
-        for (uint32_t i = 1; i < n; i++) {
-            if (packet_of(part, &requests[candidates[i]])->created_ps < packet_of(part, &requests[winner])->created_ps)
-                winner = candidates[i];
-        }
-        return winner;
+        return oldest(part, candidates, n, turn);
     case EMU_ARBITRATE_FULLEST:
         for (uint32_t i = 1; i < n; i++) {
             uint32_t best = fullness(part, &requests[winner]);

@@ -122,6 +122,22 @@ static void run_window(struct part *part, uint64_t end_slot)
         run_slot(part, slot);
 }
 
+/* The only partition, whose traffic may end the run. */
+static void run_until_stopped(struct emu_sim *sim, uint64_t end_slot)
+{
+    struct part *part = &sim->parts[0];
+    uint64_t slot;
+
+    sim->is_stopped = false;
+    while (!sim->is_stopped && (slot = next_slot(part)) < end_slot)
+        run_slot(part, slot);
+}
+
+void emu_sim_stop(struct emu_sim *sim)
+{
+    sim->is_stopped = true;
+}
+
 /* ---- all of them ---- */
 
 struct crew {
@@ -288,10 +304,14 @@ enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps)
 
     set_running(sim, true);
     if (sim->n_parts == 1)
-        run_window(&sim->parts[0], until_slot);
+        run_until_stopped(sim, until_slot);
     else
         run_crew(sim, until_slot);
     set_running(sim, false);
+    if (sim->is_stopped && sim->n_parts == 1) {
+        until_slot = sim->parts[0].slot + 1;
+        until_ps = until_slot * sim->clock_ps;
+    }
     atomic_fetch_add_explicit(&packets_of_process, delivered_by(sim) - delivered_before, memory_order_relaxed);
 
     for (uint32_t i = 0; i < sim->n_parts; i++) {

@@ -305,6 +305,7 @@ struct emu_sim {
     uint32_t lost_ps;        /* until the sender knows of a lost packet */
     uint32_t far_ps;         /* age of the loads that neighbours know, beyond the period */
     uint64_t now_ps;
+    bool is_stopped; /* by the traffic, in the present run */
     uint64_t window_slots;
     bool is_large; /* fits in no cache, so that what an event will touch is fetched ahead */
     bool is_plain; /* decides in plain.c */

@@ -9,8 +9,10 @@ sets. Each test prints the formula's number and the simulator's.
 """
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 
 
 def ring(k):
@@ -41,6 +43,45 @@ SHAPES = [
 ]
 
 
+# All that makes the delay of a hop: the router's part is 70 - 20 ns, the wire's 31.
+HOP = "router.hop_ns=70,router.hop_wire_ns=20,links.{}.wire_ns=31"
+HOP_NS = 70 - 20 + 31
+
+# Name, machine, class of the links on the way, nodes whose distances from node 0 are told with them.
+LINES = [
+    ("torus-x", "xt3:x=8,y=1,z=1", "x", {1: 1, 2: 2, 3: 3, 4: 4}),
+    ("mesh-y", "xt3:x=1,y=8,z=1", "y", {1: 1, 2: 2, 5: 5, 7: 7}),
+    ("bubble-torus", "bluegene-l", "x", {1: 1, 2: 2, 3: 3, 4: 4}),
+    ("hypercube", "x1", "edge", {8: 1, 8 * 3: 2, 8 * 7: 3, 8 * 15: 4}),
+    ("hyperx", "hyperx:x=2,y=2,z=2", "edge", {4: 1, 4 * 3: 2, 4 * 7: 3}),
+    ("tree", "k-ary-n-tree", "edge", {4: 2, 16: 4}),
+    ("dragonfly", "aries:groups=1,chassis=1,blades=4", "green", {4: 1, 8: 1, 12: 1}),
+]
+
+# Name, machine with two routers that one link joins, rate of that link in GB/s. Nodes 0 to n - 1 are at the first
+# router, the others at the second, and no node's own link is slower.
+LINKS = [
+    # 4 lanes of 25 Gbit/s.
+    ("hyperx", "hyperx:x=2,y=1,z=1", 4, 4 * 25 / 8),
+    # 16 lanes of 12.8 Gbit/s.
+    ("hypercube", "x1:dimensions=1,links.edge.gbps_per_lane=12.8", 8, 16 * 12.8 / 8),
+    # 4 lanes of 7.6 Gbit/s, of which frames leave 79 of 100.
+    ("mesh", "xt3:x=2,y=1,z=1,wrap_x=0", 1, 4 * 7.6 / 8 * 0.79),
+]
+
+# Flows from nodes 0 to 3 of a line to nodes 7 to 4 join one after another. In turns each new one gets half, and those
+# before it share the rest (W. Dally and B. Towles, Principles and Practices of Interconnection Networks, 2004: the
+# parking lot).
+PARKING_LOT = (1 / 8, 1 / 8, 1 / 4, 1 / 2)
+
+# Dragonfly of 9 groups with N = 8 x 4 nodes each. A bundle of one cable, four links of three lanes of 12.5 Gbit/s,
+# joins two groups. Frames leave 9 of 10 flits.
+GROUPS = 9
+GROUP_NODES = 8 * 4
+DRAGONFLY = f"aries:groups={GROUPS},chassis=1,blades=8,cables_per_bundle=1"
+BUNDLE = 4 * 3 * 12.5 / 8 * 0.9
+
+
 class Tap:
     def __init__(self):
         self.number = 0
@@ -60,6 +101,93 @@ def runs(emunic, machine, *options):
         print(f"# {' '.join(command[1:])}: {done.stdout.decode(errors='replace').strip()}")
         return []
     return json.loads(done.stdout)["runs"]
+
+
+def messages(emunic, machine, lines, *options):
+    """The run of a trace; lines are (source, destination, bytes), all at time 0."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace")
+        with open(path, "w", encoding="ascii") as trace:
+            trace.write("emunic-trace 1\n")
+            trace.writelines(f"0 {source} {destination} {n_bytes}\n" for source, destination, n_bytes in lines)
+        got = runs(emunic, machine, "-x", path, "-m", "minimal", *options)
+    return got[0] if got else None
+
+
+def received(emunic, machine, lines):
+    """GB/s on the wire that each node receives between 20 and 100 us; none when a run fails."""
+    early, late = (messages(emunic, machine, lines, "-T", str(us), "--per-node") for us in (20, 100))
+    if not early or not late:
+        return None
+    rates = [(b * 100 - a * 20) / 80 for a, b in zip(early["nodes"]["received_gb_per_s"],
+                                                     late["nodes"]["received_gb_per_s"])]
+    return [rates[destination] for _, destination, _ in lines]
+
+
+def check_slope(tap, emunic):
+    """One packet in an idle network: each hop costs the router and the wire, and nothing else grows."""
+    for name, machine, link, distances in LINES:
+        machine += (":" if ":" not in machine else ",") + HOP.format(link)
+        times = []
+        for node, hops in distances.items():
+            run = messages(emunic, machine, [(0, node, 64)])
+            if not run or run["mean_hops"] != hops:
+                break
+            times.append((hops, run["latency_max_ns"]))
+        (h0, t0), rest = times[0] if times else (0, 0), times[1:]
+        good = len(times) == len(distances) and all(abs(t - t0 - (h - h0) * HOP_NS) < 0.01 for h, t in rest)
+        tap.test(f"slope-{name}", good, f"formula {HOP_NS} ns a hop, simulated " +
+                 ", ".join(f"{h} hops {t} ns" for h, t in times))
+
+
+def check_shares(tap, emunic):
+    """One flow gets the link, two get half of it each, four a quarter."""
+    for name, machine, nodes, rate in LINKS:
+        for flows in (1, 2, 4):
+            if flows > nodes:
+                continue
+            got = received(emunic, machine, [(node, nodes + node, 10 ** 7) for node in range(flows)])
+            good = got and all(abs(g / (rate / flows) - 1) < 0.005 for g in got)
+            tap.test(f"link-of-{name}-{flows}-flows", good, f"formula {rate / flows:.4f} GB/s each, simulated " +
+                     " ".join(f"{g:.4f}" for g in got or []))
+
+
+def check_parking_lot(tap, emunic):
+    rate = 4 * 7.6 / 8 * 0.79
+    got = received(emunic, "xt3:x=8,y=1,z=1,wrap_x=0,router.arbitration=round-robin",
+                   [(node, 7 - node, 10 ** 7) for node in range(4)])
+    good = got and all(abs(g / (rate * share) - 1) < 0.02 for g, share in zip(got, PARKING_LOT))
+    tap.test("parking-lot-round-robin", good, "formula " + " ".join(f"{rate * s:.4f}" for s in PARKING_LOT) +
+             " GB/s, simulated " + " ".join(f"{g:.4f}" for g in got or []))
+    # The oldest in the network first: whoever joins late has waited least, so nobody gets less than in turns.
+    got = received(emunic, "xt3:x=8,y=1,z=1,wrap_x=0", [(node, 7 - node, 10 ** 7) for node in range(4)])
+    tap.test("parking-lot-age", got and min(got) >= rate / 8 and abs(sum(got) / rate - 1) < 0.005,
+             f"formula at least {rate / 8:.4f} each and {rate:.4f} GB/s in all, simulated " +
+             " ".join(f"{g:.4f}" for g in got or []))
+
+
+def check_dragonfly(tap, emunic):
+    """Group shift on minimal ways has one bundle, N nodes share it. Valiant's roots are routers of all groups alike:
+    two of g lie in the source's or the destination's group and cost one bundle, the others two, and all bundles carry
+    2 / g of a group's traffic. Uniform traffic: each of the g - 1 bundles has its part of what leaves the group."""
+    nodes = GROUPS * GROUP_NODES
+    minimal = BUNDLE / GROUP_NODES
+    valiant = BUNDLE * GROUPS / (2 * GROUP_NODES)
+    uniform = BUNDLE * (GROUPS - 1) / GROUP_NODES * (nodes - 1) / (nodes - GROUP_NODES)
+    # Pattern, mode, load, bound, least and most of it that is accepted.
+    cases = [
+        ("shift", "minimal", "max", minimal, 0.99, 1.01),
+        ("shift", "valiant", "max", valiant, 0.85, 1.0),
+        ("uniform", "valiant", "max", valiant, 0.85, 1.0),
+        ("uniform", "minimal", "max", uniform, 0.6, 1.0),
+        # Load 1 is the bound, and 0.7 of it passes.
+        ("uniform", "minimal", "0.7", 0.7 * uniform, 0.99, 1.01),
+    ]
+    for pattern, mode, load, bound, least, most in cases:
+        got = runs(emunic, DRAGONFLY, "-p", pattern, "-m", mode, "-l", load)
+        rate = got[0]["accepted_gb_per_s"] if got else 0
+        tap.test(f"dragonfly-{pattern}-{mode}-load-{load}", least <= rate / bound <= most,
+                 f"formula {bound:.4f} GB/s a node, simulated {rate:.4f} ({rate / bound:.3f} of it)")
 
 
 def check_hops(tap, emunic):
@@ -100,7 +228,8 @@ def check_threads(tap, emunic):
 
 def main():
     tap = Tap()
-    for check in (check_hops, check_antipodes, check_threads):
+    for check in (check_hops, check_antipodes, check_threads, check_slope, check_shares, check_parking_lot,
+                  check_dragonfly):
         check(tap, sys.argv[1])
     print(f"1..{tap.number}")
     return 1 if tap.failed else 0

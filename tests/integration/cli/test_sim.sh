@@ -312,6 +312,22 @@ test_a_trace_file_is_played() {
     call sim traffic $small --trace "$dir/trace" --json
     expect_status 0
     json 'o["runs"][0]["delivered"] == 5 and o["runs"][0]["run"] == "complete"'
+    # Ping, and pong 100 ns behind it, ten times; nothing else is in the network.
+    {
+        echo 'emunic-trace 2'
+        echo '0 0 5 64'
+        for i in 1 3 5 7 9 11 13 15 17; do
+            printf '100 5 0 64 %d\n100 0 5 64 %d\n' $i $((i + 1))
+        done
+    } >"$dir/trace"
+    call sim traffic $small --trace "$dir/trace" --json
+    expect_status 0
+    json 'o["runs"][0]["delivered"] == 19 and o["runs"][0]["run"] == "complete"'
+    json 'abs(o["runs"][0]["last_message_ns"] - 18 * 100 - 19 * o["runs"][0]["latency"]["mean_ns"]) < 1'
+    printf 'emunic-trace 2\n0 0 5 8\n0 6 0 8 1\n' >"$dir/trace"
+    call sim traffic $small --trace "$dir/trace"
+    expect_status 1
+    expect_error_line 'trace:3: message 1 goes to node 5, and node 6 cannot wait for it'
     printf 'emunic-trace 1\n0 0 64 200\n' >"$dir/trace"
     call sim traffic $small --trace "$dir/trace"
     expect_status 1

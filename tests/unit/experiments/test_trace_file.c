@@ -9,8 +9,7 @@
 struct fixture {
     struct emu_machine *m; /* 16 nodes */
     char path[64];
-    struct emu_message *messages;
-    size_t n;
+    struct emu_messages trace;
     char err[512];
 };
 
@@ -46,9 +45,8 @@ static int read_bytes(struct fixture *f, const char *text, size_t len)
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, len, file), len);
     fclose(file);
-    f->messages = NULL;
     strcpy(f->err, "");
-    return emu_trace_read(f->path, f->m, &f->messages, &f->n, f->err, sizeof(f->err));
+    return emu_trace_read(f->path, f->m, &f->trace, f->err, sizeof(f->err));
 }
 
 /* Refused with the file's name, this line and these words. */
@@ -73,15 +71,36 @@ static void test_a_trace_is_read(void **state)
                        "1000000000000000 15 0 1099511627776";
 
     assert_int_equal(read_bytes(f, text, strlen(text)), 0);
-    assert_int_equal(f->n, 3);
-    assert_int_equal(f->messages[0].dst_nid, 1);
-    assert_int_equal(f->messages[0].bytes, 64);
-    assert_int_equal(f->messages[1].start_ps, 1500);
-    assert_int_equal(f->messages[1].src_nid, 2);
-    assert_int_equal(f->messages[1].bytes, 0);
-    assert_int_equal(f->messages[2].start_ps, UINT64_C(1000000000000000000));
-    assert_int_equal(f->messages[2].bytes, UINT64_C(1) << 40);
-    free(f->messages);
+    assert_int_equal(f->trace.n, 3);
+    assert_int_equal(f->trace.list[0].dst_nid, 1);
+    assert_int_equal(f->trace.list[0].bytes, 64);
+    assert_int_equal(f->trace.list[1].start_ps, 1500);
+    assert_int_equal(f->trace.list[1].src_nid, 2);
+    assert_int_equal(f->trace.list[1].bytes, 0);
+    assert_int_equal(f->trace.list[2].start_ps, UINT64_C(1000000000000000000));
+    assert_int_equal(f->trace.list[2].bytes, UINT64_C(1) << 40);
+    emu_messages_fini(&f->trace);
+}
+
+static void test_messages_wait_for_others(void **state)
+{
+    struct fixture *f = *state;
+    const char *text = "emunic-trace 2\n"
+                       "0 0 1 64\n"
+                       "0 2 1 64 # another\n"
+                       "5 1 3 8 1 2\n"
+                       "0 3 0 8 3\n";
+
+    assert_int_equal(read_bytes(f, text, strlen(text)), 0);
+    assert_true(f->trace.is_program);
+    assert_int_equal(f->trace.n, 4);
+    assert_int_equal(f->trace.n_after, 3);
+    assert_int_equal(f->trace.list[1].n_after, 0);
+    assert_int_equal(f->trace.list[2].n_after, 2);
+    assert_int_equal(f->trace.after[f->trace.list[2].first_after], 0);
+    assert_int_equal(f->trace.after[f->trace.list[2].first_after + 1], 1);
+    assert_int_equal(f->trace.after[f->trace.list[3].first_after], 2);
+    emu_messages_fini(&f->trace);
 }
 
 static void test_bad_traces_are_refused_with_their_line(void **state)
@@ -92,7 +111,7 @@ static void test_bad_traces_are_refused_with_their_line(void **state)
     assert_refused(f, "", 0, "no message");
     assert_refused(f, "emunic-trace 1\n# nothing\n", 2, "no message");
     assert_refused(f, "0 0 1 64\n", 1, "starts with the line");
-    assert_refused(f, "\n\nemunic-trace 2\n", 3, "version '2'");
+    assert_refused(f, "\n\nemunic-trace 3\n", 3, "version '3'");
     assert_refused(f, "emunic-trace 1\n0 0 1\n", 2, "found 3 fields");
     assert_refused(f, "emunic-trace 1\n0 0 1 2 3\n", 2, "found 5 fields");
     assert_refused(f, "emunic-trace 1\n0 0 1 2\n-1 0 1 2\n", 3, "start '-1'");
@@ -105,6 +124,13 @@ static void test_bad_traces_are_refused_with_their_line(void **state)
     assert_refused(f, "emunic-trace 1\n0 0 16 2\n", 2, "destination 16 is not in the machine");
     assert_refused(f, "emunic-trace 1\n0 4294967296 1 2\n", 2, "source");
     assert_refused(f, "emunic-trace 1\n0 3 3 2\n", 2, "sends to itself");
+    assert_refused(f, "emunic-trace 2\n0 0 1\n", 2, "found 3 fields");
+    assert_refused(f, "emunic-trace 2\n0 0 1 2 1\n", 2, "'1' is not the number of a message before this one");
+    assert_refused(f, "emunic-trace 2\n0 0 1 2\n0 1 0 2 0\n", 3, "'0' is not the number");
+    assert_refused(f, "emunic-trace 2\n0 0 1 2\n0 1 0 2 -1\n", 3, "'-1' is not the number");
+    assert_refused(f, "emunic-trace 2\n0 0 1 2\n0 1 0 2 1 1.5\n", 3, "'1.5' is not the number");
+    assert_refused(f, "emunic-trace 2\n0 0 1 2\n0 1 0 2 4294967297\n", 3, "is not the number");
+    assert_refused(f, "emunic-trace 2\n0 0 1 2\n0 2 0 2 1\n", 3, "goes to node 1, and node 2 cannot wait for it");
     assert_refused(f, "emunic-trace 1\n0 0 1 1.5\n", 2, "'1.5' is not a number of bytes");
     assert_refused(f, "emunic-trace 1\n0 0 1 1099511627777\n", 2, "bytes");
     assert_refused(f, "emunic-trace 1\n0 \033[31m 1 2\n", 2, "source '?[31m'");
@@ -129,15 +155,15 @@ static void test_random_bytes_never_pass_for_a_trace(void **state)
     char text[400];
 
     for (int i = 0; i < 2000; i++) {
-        size_t len = (size_t)snprintf(text, sizeof(text), "emunic-trace 1\n");
+        size_t len = (size_t)snprintf(text, sizeof(text), "emunic-trace %d\n", 1 + i % 2);
 
         while (len < sizeof(text) - 1 && emu_random_below(&random, 100) != 0)
             text[len++] = alphabet[emu_random_below(&random, sizeof(alphabet) - 1)];
         if (read_bytes(f, text, len) == 0) {
-            assert_true(f->n > 0);
-            for (size_t k = 0; k < f->n; k++)
-                assert_true(f->messages[k].src_nid < 16 && f->messages[k].dst_nid < 16);
-            free(f->messages);
+            assert_true(f->trace.n > 0);
+            for (size_t k = 0; k < f->trace.n; k++)
+                assert_true(f->trace.list[k].src_nid < 16 && f->trace.list[k].dst_nid < 16);
+            emu_messages_fini(&f->trace);
         }
     }
 }
@@ -146,15 +172,16 @@ static void test_a_missing_file_gives_its_errno(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(emu_trace_read("/nonexistent/trace", f->m, &f->messages, &f->n, f->err, sizeof(f->err)), -ENOENT);
+    assert_int_equal(emu_trace_read("/nonexistent/trace", f->m, &f->trace, f->err, sizeof(f->err)), -ENOENT);
     assert_string_equal(f->err, "/nonexistent/trace: No such file or directory");
-    assert_int_equal(emu_trace_read("/tmp", f->m, &f->messages, &f->n, NULL, 0), -EINVAL);
+    assert_int_equal(emu_trace_read("/tmp", f->m, &f->trace, NULL, 0), -EINVAL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_trace_is_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_messages_wait_for_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_traces_are_refused_with_their_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_zero_byte_does_not_hide_a_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_random_bytes_never_pass_for_a_trace, setup, teardown),

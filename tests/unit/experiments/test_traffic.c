@@ -320,9 +320,8 @@ static void test_bad_options_are_refused(void **state)
     assert_refused(m, (struct emu_generator_options){ .mode = EMU_MODES }, "mode");
     assert_refused(m, (struct emu_generator_options){ .gap_ps = -1 }, "gap");
     assert_refused(m, (struct emu_generator_options){ .gap_ps = NAN }, "gap");
-    assert_refused(
-        m, (struct emu_generator_options){ .pattern = EMU_PATTERN_MESSAGES, .messages = &message, .n_messages = 1 },
-        "message 0");
+    assert_refused(m, (struct emu_generator_options){ .pattern = EMU_PATTERN_MESSAGES, .messages = { &message, 1 } },
+                   "message 0");
     emu_machine_destroy(m);
 }
 
@@ -542,7 +541,7 @@ static void test_a_full_window_waits_for_a_response(void **state)
 
 static void test_messages_are_cut_into_packets(void **state)
 {
-    static const struct emu_message messages[] = {
+    static struct emu_message messages[] = {
         { .start_ps = 500, .src_nid = 2, .dst_nid = 7, .bytes = 150 },
         { .start_ps = 100, .src_nid = 2, .dst_nid = 8, .bytes = 0 },
         { .start_ps = 100, .src_nid = 3, .dst_nid = 8, .bytes = 64 },
@@ -553,8 +552,8 @@ static void test_messages_are_cut_into_packets(void **state)
         uint64_t created;
     } expected[] = { { 8, 3, 100 }, { 7, 14, 500 }, { 7, 14, 500 }, { 7, 7, 500 } };
     struct emu_machine *m = load("aries:groups=1,chassis=1,blades=4");
-    struct emu_generator *gen = make(
-        m, (struct emu_generator_options){ .pattern = EMU_PATTERN_MESSAGES, .messages = messages, .n_messages = 3 });
+    struct emu_generator *gen =
+        make(m, (struct emu_generator_options){ .pattern = EMU_PATTERN_MESSAGES, .messages = { messages, 3 } });
     struct emu_node_figures figures;
     struct emu_packet p;
 

@@ -279,10 +279,10 @@ static struct emu_generator *generator(const struct emu_machine *m, const struct
 static uint64_t latency_ps(const char *spec, uint32_t src, uint32_t dst)
 {
     struct emu_machine *m = load(spec);
-    const struct emu_message message = { .src_nid = src, .dst_nid = dst, .bytes = 256 };
-    const struct emu_generator_options options = {
-        .pattern = EMU_PATTERN_MESSAGES, .mode = EMU_MODE_MINIMAL, .messages = &message, .n_messages = 1
-    };
+    struct emu_message message = { .src_nid = src, .dst_nid = dst, .bytes = 256 };
+    const struct emu_generator_options options = { .pattern = EMU_PATTERN_MESSAGES,
+                                                   .mode = EMU_MODE_MINIMAL,
+                                                   .messages = { &message, 1 } };
     struct emu_sim *sim = NULL;
     struct emu_generator *gen = generator(m, &options, &sim);
     uint64_t done_ps;
