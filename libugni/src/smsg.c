@@ -5,8 +5,8 @@
  * Each side owns a mailbox, registered memory that the peer's NIC writes:
  *
  *   aligned to 64                                           64                 64 + stride
- *   | returned | ~returned | hello | ~hello | answers | past | slot 0           | slot 1 ...
- *                                                           | stamp | length, tag, flags, event | header, data |
+ *   | returned | ~returned | hello | ~hello | answers | before | past | own | slot 0           | slot 1 ...
+ *                                                                     | stamp | length, tag, flags, event | data |
  *
  * A send is one flagged put: length, tag, header and data, then the stamp. The stamp is (mark, message number) in one
  * word; a receiver takes a slot only when it shows exactly the stamp it waits for, so a message that comes before
@@ -18,7 +18,9 @@
  * again before its first message (a program may clear its mailbox in between). When a connection ends, its owner
  * keeps the peer's hello in `past`, does not listen to it again, and tells the peer which one that was (`answers`) in
  * its own next hello: whoever is still in that past connection knows then that the hello is not for it. Until it has
- * taken a message a receiver goes by the newest hello, afterwards it stays with its own.
+ * taken a message a receiver goes by the newest hello, unless messages of the one before wait; afterwards it stays
+ * with its own. A sender keeps its last hello in `own` and names it in the next one (`before`): the receiver may not
+ * have looked between the two.
  *
  * Credits: the receiver counts the slots it has released and writes the count (with the mark) into the first words of
  * the sender's own mailbox, silently when half of them are free; with an event, at once, when it releases a message
@@ -60,7 +62,9 @@ enum {
     WORD_RETURNED = 0, /* peer writes: (mark of our messages, how many of them it has released), complement */
     WORD_HELLO = 2,    /* peer writes: (hash of the attributes, its number), complement */
     WORD_ANSWERS = 4,  /* peer writes: (the number of ours that it regards as past, hash over that and hello) */
-    WORD_PAST = 5,     /* owner writes: the hello of the connection that ended last */
+    WORD_BEFORE = 5,   /* peer writes: (the number of its hello before this one, hash over that and hello) */
+    WORD_PAST = 6,     /* owner writes: the hello of the connection that ended last */
+    WORD_OWN = 7,      /* owner writes: what it has said last */
 };
 
 #define SLOT_STARVES 1u /* the sender has no credit left after this one */
@@ -143,9 +147,10 @@ static uint64_t make_hello(uint32_t direction)
     return (uint64_t)direction << 32 | (number ? number : 1);
 }
 
-static uint64_t make_answers(uint64_t hello, uint32_t past_number)
+/* The number of another hello, bound to this one. */
+static uint64_t bind_number(uint64_t hello, uint32_t number)
 {
-    return (uint64_t)past_number << 32 | (uint32_t)mix(hello, past_number);
+    return (uint64_t)number << 32 | (uint32_t)mix(hello, number);
 }
 
 /* Never 0. */
@@ -198,26 +203,69 @@ static bool read_hello(const struct gnii_smsg *s, uint64_t *hello_out)
     if (!read_pair(s, WORD_HELLO, &hello) || hello >> 32 != s->in_direction || hello == control_word(s, WORD_PAST))
         return false;
     answers = control_word(s, WORD_ANSWERS);
-    if (answers != make_answers(hello, (uint32_t)(answers >> 32)) || answers >> 32 == (uint32_t)s->out_hello)
+    if (answers != bind_number(hello, (uint32_t)(answers >> 32)) || answers >> 32 == (uint32_t)s->out_hello)
         return false;
     *hello_out = hello;
     return true;
 }
 
+/* The next slot holds a message under this mark. */
+static inline bool slot_shows(const struct gnii_smsg *s, uint32_t mark)
+{
+    const _Atomic uint64_t *stamp = (const _Atomic uint64_t *)in_slot(s);
+
+    /* Pairs with the NIC's store of the flag: the message is there when its stamp is. */
+    return atomic_load_explicit(stamp, memory_order_acquire) == stamp_of(mark, s->taken);
+}
+
+static void go_by(struct gnii_smsg *s, uint64_t hello)
+{
+    s->in_hello = hello;
+    s->in_mark = mark_of(hello);
+}
+
+/* The hello that the newest one has replaced. */
+static bool read_before(const struct gnii_smsg *s, uint64_t *hello_out)
+{
+    uint64_t before;
+    uint64_t hello;
+
+    if (!read_pair(s, WORD_HELLO, &hello) || hello >> 32 != s->in_direction)
+        return false;
+    before = control_word(s, WORD_BEFORE);
+    if (before != bind_number(hello, (uint32_t)(before >> 32)))
+        return false;
+    *hello_out = (uint64_t)s->in_direction << 32 | before >> 32;
+    return *hello_out != control_word(s, WORD_PAST);
+}
+
+/*
+ * No message was taken yet: goes by the newest hello, unless messages wait that were sent to us before it. The hello of
+ * those may have come and been replaced between two looks of ours.
+ */
+static void learn_peer(struct gnii_smsg *s)
+{
+    uint64_t hello;
+
+    if (s->in_mark != 0 && slot_shows(s, s->in_mark))
+        return;
+    if (s->in_mark == 0 && read_before(s, &hello) && slot_shows(s, mark_of(hello)))
+        go_by(s, hello);
+    else if (read_hello(s, &hello))
+        go_by(s, hello);
+}
+
 /* True once we know under which mark the peer sends. */
 static inline bool knows_peer(struct gnii_smsg *s)
 {
-    if (s->taken == 0 && !s->has_current && read_hello(s, &s->in_hello))
-        s->in_mark = mark_of(s->in_hello);
+    if (s->taken == 0 && !s->has_current)
+        learn_peer(s);
     return s->in_mark != 0;
 }
 
 static inline bool message_waits(struct gnii_smsg *s)
 {
-    const _Atomic uint64_t *stamp = (const _Atomic uint64_t *)in_slot(s);
-
-    /* Pairs with the NIC's store of the flag: the message is there when its stamp is. */
-    return knows_peer(s) && atomic_load_explicit(stamp, memory_order_acquire) == stamp_of(s->in_mark, s->taken);
+    return knows_peer(s) && slot_shows(s, s->in_mark);
 }
 
 static void forget_early(struct gnii_ep *ep)
@@ -284,11 +332,11 @@ static inline bool put_by_lane(struct gnii_ep *ep, uint64_t addr, const struct e
                                 event);
 }
 
-/* Writes words of the peer's control block: `word`, its complement, more. The caller adds events and publishes. */
+/* Words for the peer's control block: `word`, its complement, two more or none. The caller publishes. */
 static struct emu_cmd *begin_words(struct gnii_ep *ep, unsigned word, uint64_t value, const uint64_t *more)
 {
     uint64_t addr = ep->smsg->out_addr + word * sizeof(value);
-    uint64_t behind[2] = { ~value, more ? *more : 0 };
+    uint64_t behind[3] = { ~value, more ? more[0] : 0, more ? more[1] : 0 };
     uint64_t length_bytes = more ? sizeof(behind) : sizeof(behind[0]);
     struct emu_cmd *cmd;
     uint8_t *data;
@@ -303,9 +351,9 @@ static struct emu_cmd *begin_words(struct gnii_ep *ep, unsigned word, uint64_t v
 static void say_hello(struct gnii_ep *ep)
 {
     const struct gnii_smsg *s = ep->smsg;
-    uint64_t answers = make_answers(s->out_hello, s->past_number);
+    const uint64_t more[2] = { bind_number(s->out_hello, s->past_number), bind_number(s->out_hello, s->before_number) };
 
-    if (begin_words(ep, WORD_HELLO, s->out_hello, &answers))
+    if (begin_words(ep, WORD_HELLO, s->out_hello, more))
         emu_port_publish(&ep->nic->port);
 }
 
@@ -450,6 +498,14 @@ static __attribute__((noinline)) void note_early_release(struct gnii_ep *ep)
     pthread_mutex_unlock(&job->lock);
 }
 
+/* Of a hello that a connection between these two mailboxes has left; 0: none has. */
+static uint32_t number_in(const struct gnii_smsg *s, unsigned word, uint32_t direction)
+{
+    uint64_t hello = control_word(s, word);
+
+    return hello >> 32 == direction ? (uint32_t)hello : 0;
+}
+
 static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *local, const gni_smsg_attr_t *remote)
 {
     uint64_t stride = stride_bytes(local);
@@ -459,7 +515,6 @@ static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *loca
     struct gnii_handle_fields out_handle;
     uint64_t hello = make_hello(direction_of(local, remote));
     struct gnii_smsg *s;
-    uint64_t past;
 
     if (!ep->is_bound)
         return GNI_RC_INVALID_STATE;
@@ -485,10 +540,13 @@ static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *loca
         .out_handle = out_handle,
         .retransmits = local->msg_type == GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT,
     };
-    past = control_word(s, WORD_PAST);
-    s->past_number = past >> 32 == s->in_direction ? (uint32_t)past : 0;
+    s->past_number = number_in(s, WORD_PAST, s->in_direction);
+    s->before_number = number_in(s, WORD_OWN, (uint32_t)(hello >> 32));
+    atomic_store_explicit(&control_words(s)[WORD_OWN], hello, memory_order_relaxed);
     ep->smsg = s;
     say_hello(ep);
+    if (read_hello(s, &hello))
+        go_by(s, hello);
     if (message_waits(s))
         repeat_entries(ep, local, md);
     return GNI_RC_SUCCESS;

@@ -156,15 +156,16 @@ struct gnii_smsg {
     uint64_t in_addr; /* own mailbox, aligned */
     uint64_t in_stride_bytes;
     uint32_t in_credits;
-    uint32_t in_direction; /* hash of the attributes */
-    uint32_t in_mark;      /* of messages to us; 0 until the peer's hello was seen */
-    uint64_t in_hello;     /* that hello */
-    uint32_t past_number;  /* of the peer's connection before this one */
-    uint64_t taken;        /* messages released */
-    uint32_t in_slot;      /* of the next one: taken modulo in_credits, without the division */
-    uint64_t returned;     /* of those, told to the peer */
-    uint32_t empty_looks;  /* since the last message */
-    uint32_t early_event;  /* data of the entries of its early messages; valid with has_early */
+    uint32_t in_direction;  /* hash of the attributes */
+    uint32_t in_mark;       /* of messages to us; 0 until the peer's hello was seen */
+    uint64_t in_hello;      /* that hello */
+    uint32_t past_number;   /* of the peer's connection before this one */
+    uint32_t before_number; /* of our own */
+    uint64_t taken;         /* messages released */
+    uint32_t in_slot;       /* of the next one: taken modulo in_credits, without the division */
+    uint64_t returned;      /* of those, told to the peer */
+    uint32_t empty_looks;   /* since the last message */
+    uint32_t early_event;   /* data of the entries of its early messages; valid with has_early */
     bool has_early;
     bool has_current;
     uint8_t current_flags; /* of its slot */

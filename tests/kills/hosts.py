@@ -61,6 +61,12 @@ class OnHosts:
         return super().reap(process, what)
 
     def halt(self):
+        """An nsenter that mpirun has left stopped keeps its dead child, and with it the host's namespace, for ever."""
+        for pid in below(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
         self.cluster.__exit__()
 
     def expect_hosts_clean(self):

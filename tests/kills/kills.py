@@ -32,9 +32,11 @@ SCENES = {
     "gni-user": (0.1, lambda c: Workers(c, "gni", routed=True, cma=True, user=NOBODY)),
     "portals": (0.1, lambda c: Workers(c, "portals")),
     "portals-routed": (0.09, lambda c: Workers(c, "portals", routed=True)),
-    "msgq": (0.04, Queues),
-    "msgq-routed": (0.03, lambda c: Queues(c, routed=True)),
-    "ce": (0.05, Reductions),
+    "msgq": (0.03, Queues),
+    "msgq-routed": (0.02, lambda c: Queues(c, routed=True)),
+    "msgq-user": (0.02, lambda c: Queues(c, user=NOBODY)),
+    "ce": (0.03, Reductions),
+    "ce-user": (0.02, lambda c: Reductions(c, user=NOBODY)),
     "jobs": (0.05, Jobs),
     "hosts": (0.03, Hosts),
     "hosts-portals": (0.02, lambda c: Hosts(c, "portals")),
@@ -74,7 +76,7 @@ class Context:
 
     def why_not(self, scene):
         """The reason why a scene cannot be here, or None."""
-        if scene == "gni-user":
+        if scene.endswith("-user"):
             if os.environ.get("KILLS_UID", "0") != "0":
                 return "only root serves other users"
             done = subprocess.run(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "test",

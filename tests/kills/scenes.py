@@ -9,6 +9,7 @@ survivors, and puts back what was killed.
 
 import collections
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -70,6 +71,15 @@ class Scene:
         self.children.append(process)
         return process
 
+    def start_member(self, argv, job, user=None, **options):
+        """A process of the domain, of `user` if that is given."""
+        if user is not None:
+            argv = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", *argv]
+        job = {"EMUNIC_SERVER": NAME, "EMUNIC_COOKIE": str(COOKIE), "EMUNIC_PTAG": str(PTAG), **job}
+        process = self.start(argv, self.context.environment | job, **options)
+        Log(process.stderr, self.said)
+        return process
+
     def reap(self, process, what):
         self.waits.until(what, lambda: process.poll() is not None)
         if process in self.children:
@@ -106,7 +116,33 @@ class Server:
             raise Finding(f"emunic serve ends with {self.process.returncode}")
 
 
-class Workers(Scene):
+class AtServer(Scene):
+    """Processes at one `emunic serve`."""
+
+    def __init__(self, context):
+        super().__init__(context)
+        self.fds = None
+
+    def serve(self, n_nodes, user=None, options=()):
+        own = f":{user}" if user is not None else ""
+        self.server = Server(self, ["--nodes", n_nodes, "--domain", f"{PTAG}:{COOKIE}{own}", *options])
+
+    def movers(self):
+        """Their end is the end of the user's ports (emunic/daemon/movers/README.md)."""
+        movers = [pid for pid, name in below(self.server.pid).items() if name == "emunic-mover"]
+        if not movers:
+            raise Finding("emunic has no mover")
+        return movers
+
+    def expect_no_growth(self):
+        """A standing emunic keeps nothing of the dead."""
+        if self.fds is None:
+            self.fds = count_fds(self.server.pid)
+        self.waits.until("descriptors are as before", lambda: count_fds(self.server.pid) <= self.fds,
+                         lambda: f"but {count_fds(self.server.pid)} instead of {self.fds}")
+
+
+class Workers(AtServer):
     """Programs without a launcher at one `emunic serve`, each step another life of one of them."""
 
     def __init__(self, context, program, n_ranks=6, n_nodes=4, routed=False, cma=False, user=None):
@@ -117,14 +153,11 @@ class Workers(Scene):
         self.processes = {}
         self.lives = {}
         self.dead = set()
-        self.fds = None
         self.n_pauses = 0
         self.open()
 
     def open(self):
-        own = f":{self.user}" if self.user is not None else ""
-        self.server = Server(self, ["--nodes", self.n_nodes, "--domain", f"{PTAG}:{COOKIE}{own}",
-                                    *(["--datapath", "routed"] if self.routed else [])])
+        self.serve(self.n_nodes, self.user, ["--datapath", "routed"] if self.routed else [])
         self.board.clear()
         self.begin_all()
 
@@ -138,17 +171,13 @@ class Workers(Scene):
         self.dead.discard(rank)
         self.lives[rank] = self.context.n_lives
         nid = rank * self.n_nodes // self.n_ranks
-        job = {"EMUNIC_SERVER": NAME, "EMUNIC_COOKIE": str(COOKIE), "EMUNIC_PTAG": str(PTAG),
-               "PMI_GNI_COOKIE": str(COOKIE), "PMI_GNI_PTAG": str(PTAG), "EMUNIC_NID": str(nid),
+        job = {"PMI_GNI_COOKIE": str(COOKIE), "PMI_GNI_PTAG": str(PTAG), "EMUNIC_NID": str(nid),
                "EMUNIC_MEMORY": "cma" if self.cma else "auto"}
         argv = [self.context.programs[self.program], self.board.path, rank, self.lives[rank], self.context.seed]
         if through_rank:
             argv = [self.context.emunic_rank, *argv]
             job["PMIX_RANK"] = str(nid)
-        if self.user is not None:
-            argv = ["setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups", *argv]
-        self.processes[rank] = self.start(argv, self.context.environment | job)
-        Log(self.processes[rank].stderr, self.said)
+        self.processes[rank] = self.start_member(argv, job, self.user)
 
     # ---- events ----
 
@@ -204,14 +233,6 @@ class Workers(Scene):
         self.expect_no_finding()
         self.context.n_checked += len(alive)
 
-    def expect_no_growth(self):
-        """A standing emunic keeps nothing of the dead."""
-        now = count_fds(self.server.pid)
-        if self.fds is None:
-            self.fds = now
-        self.waits.until("descriptors are as before", lambda: count_fds(self.server.pid) <= self.fds,
-                         lambda: f"but {count_fds(self.server.pid)} instead of {self.fds}")
-
     # ---- kills ----
 
     def step(self, draw):
@@ -246,6 +267,7 @@ class Workers(Scene):
 
     def end_worker(self, victim, way):
         process, life = self.processes[victim], self.lives[victim]
+        self.said.append(f"worker {victim}, life {life}: {way}")
         self.board.words[DOOMED + victim] = life
         kill(process.pid, way, self.waits)
         self.reap(process, "killed worker ends")
@@ -286,10 +308,7 @@ class Workers(Scene):
         return [f"emunic {way}"]
 
     def kill_movers(self, draw):
-        """Its end is the end of the user's ports (emunic/daemon/movers/README.md)."""
-        movers = [pid for pid, name in below(self.server.pid).items() if name == "emunic-mover"]
-        if not movers:
-            raise Finding("emunic has no mover")
+        movers = self.movers()
         self.work_on(draw.randrange(self.n_ranks), draw.randrange(200))
         way = draw_way(draw, ("KILL", "STOP", "TERM"))
         self.board.words[ENDS] = ENDS_BADLY
@@ -317,26 +336,53 @@ class Workers(Scene):
 class Queues(Workers):
     """Shared message queues: all instances begin anew for each step."""
 
-    def __init__(self, context, routed=False):
-        super().__init__(context, "msgq", n_ranks=4, n_nodes=2, routed=routed)
+    def __init__(self, context, routed=False, user=None):
+        super().__init__(context, "msgq", n_ranks=4, n_nodes=2, routed=routed, user=user)
 
     def step(self, draw):
         if self.fds is None:
             self.expect_no_growth()
+        what = draw.random()
+        if what < 0.15:
+            return self.kill_server(draw)
+        if what < 0.35 and self.user is not None:
+            return self.kill_movers(draw)
         victim = draw.randrange(self.n_ranks)
-        alive = self.others([victim])
-        kinds = [self.kill_working(victim, draw)]
-        self.check(alive)
-        self.work_on_among(alive)
-        self.check(alive)
-        self.board.words[ENDS] = ENDS_SOON
-        for rank in alive:
-            if self.reap(self.processes[rank], "workers leave") != 0:
-                raise Finding(f"worker {rank} leaves with {self.processes[rank].returncode}")
+        if what > 0.8:
+            self.leave(self.others())
+            kinds = self.kill_all_starting(victim, draw)
+        else:
+            kinds = [self.kill_working(victim, draw)]
+            alive = self.others()
+            self.check(alive)
+            self.work_on_among(alive)
+            self.check(alive)
+            self.leave(alive)
         self.board.clear()
         self.begin_all()
         self.expect_no_growth()
         return kinds
+
+    def leave(self, alive):
+        self.board.words[ENDS] = ENDS_SOON
+        for rank in alive:
+            if self.reap(self.processes[rank], "workers leave") != 0:
+                raise Finding(f"worker {rank} leaves with {self.processes[rank].returncode}")
+
+    def kill_all_starting(self, victim, draw):
+        """One of a node may be missing while the others wait for it."""
+        self.board.clear()
+        through_rank = draw.random() < 0.5
+        way = draw_way(draw)
+        for rank in range(self.n_ranks):
+            self.begin(rank, through_rank)
+        let_pass(draw.random() * 0.03)
+        self.board.words[ENDS] = ENDS_BADLY
+        self.end_worker(victim, way)
+        let_pass(draw.random() * 0.01)
+        for rank in self.others():
+            self.end_worker(rank, "KILL")
+        return [f"{'emunic-rank' if through_rank else 'starting'} {self.program} {way}"]
 
     def work_on_among(self, alive):
         goal = self.board.beats() + 50
@@ -344,30 +390,37 @@ class Queues(Workers):
                          lambda: self.tell(alive))
 
 
-class Reductions(Scene):
+class Reductions(AtServer):
     """A reduction tree over four processes (tests/multihost/reducer.c)."""
 
     N = 4
 
-    def __init__(self, context):
+    def __init__(self, context, user=None):
         super().__init__(context)
-        self.server = Server(self, ["--nodes", self.N, "--domain", f"{PTAG}:{COOKIE}"])
+        self.user = user
+        self.folder = context.folder / "ce"
+        self.folder.mkdir()
+        os.chmod(self.folder, 0o777)
         self.members = {}
         self.lines = {}
-        self.fds = None
+        self.open()
+
+    def open(self):
+        self.serve(self.N, self.user)
+        self.begin_all()
+
+    def begin_all(self):
         for rank in range(self.N):
             self.begin(rank)
+            self.expect(rank, "ready")
         self.reduce()
 
     def begin(self, rank):
-        job = {"EMUNIC_SERVER": NAME, "EMUNIC_COOKIE": str(COOKIE), "EMUNIC_PTAG": str(PTAG), "PMIX_RANK": str(rank)}
-        member = self.start([self.context.emunic_rank, self.context.programs["reducer"], self.context.folder],
-                            self.context.environment | job, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        Log(member.stderr, self.said)
+        member = self.start_member([self.context.emunic_rank, self.context.programs["reducer"], self.folder],
+                                   {"PMIX_RANK": str(rank)}, self.user, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.members[rank] = member
         self.lines[rank] = collections.deque()
         Log(member.stdout, self.lines[rank])
-        self.expect(rank, "ready")
 
     def tell(self, rank, line):
         self.members[rank].stdin.write(line + "\n")
@@ -395,8 +448,7 @@ class Reductions(Scene):
             self.expect(rank, "reduced 20")
 
     def step(self, draw):
-        if self.fds is None:
-            self.fds = count_fds(self.server.pid)
+        self.expect_no_growth()
         victim = draw.randrange(self.N)
         way = draw_way(draw)
         for rank in range(self.N):
@@ -404,17 +456,64 @@ class Reductions(Scene):
         for _ in range(draw.randrange(1, 5)):
             self.next((victim + 1) % self.N, "reduces")
         let_pass(draw.random() * 0.002)
+        what = draw.random()
+        if what < 0.15:
+            return self.kill_server(way)
+        if what < 0.35 and self.user is not None:
+            return self.kill_movers(way)
         kill(self.members[victim].pid, way, self.waits)
         self.reap(self.members[victim], "killed worker ends")
         for rank in range(self.N):
             if rank != victim:
                 self.expect(rank, "failed")
+        kinds = [f"reducer {way}"]
+        if draw.random() < 0.2:
+            kinds.append(self.kill_starting(victim, draw))
         self.begin(victim)
+        self.expect(victim, "ready")
         self.reduce()
         self.context.n_checked += self.N
-        self.waits.until("descriptors are as before", lambda: count_fds(self.server.pid) <= self.fds,
-                         lambda: f"but {count_fds(self.server.pid)} instead of {self.fds}")
-        return [f"reducer {way}"]
+        self.expect_no_growth()
+        return kinds
+
+    def kill_starting(self, victim, draw):
+        """Its next life ends while it begins, also in emunic-rank."""
+        self.begin(victim)
+        let_pass(draw.random() * 0.03)
+        way = draw_way(draw)
+        kill(self.members[victim].pid, way, self.waits)
+        self.reap(self.members[victim], "killed worker ends")
+        return f"starting reducer {way}"
+
+    def end_all(self):
+        """Nothing goes on for them: they are killed by their library, or say that it failed."""
+        for rank, member in self.members.items():
+            self.waits.until("workers without emunic leave", lambda rank=rank: self.has_failed(rank),
+                             lambda rank=rank: f"of {rank}")
+            member.stdin.close()
+            self.reap(member, "workers without emunic leave")
+        self.context.n_checked += self.N
+
+    def has_failed(self, rank):
+        if any(line.startswith(("wrong", "reduced")) for line in self.lines[rank]):
+            raise Finding(f"reducer {rank} says {self.lines[rank]}")
+        return self.members[rank].poll() is not None or any(line.startswith("failed") for line in self.lines[rank])
+
+    def kill_server(self, way):
+        kill(self.server.pid, way, self.waits)
+        self.reap(self.server.process, "killed emunic ends")
+        self.end_all()
+        self.fds = None
+        self.open()
+        return [f"emunic {way}"]
+
+    def kill_movers(self, way):
+        for pid in self.movers():
+            kill(pid, way, self.waits)
+        self.end_all()
+        self.begin_all()
+        self.expect_no_growth()
+        return [f"mover {way}"]
 
     def close(self):
         for member in self.members.values():
@@ -422,8 +521,7 @@ class Reductions(Scene):
             if self.reap(member, "workers leave") != 0:
                 raise Finding(f"a reducer leaves with {member.returncode}")
         self.server.end()
-        for path in self.context.folder.glob("*ce.*"):
-            path.unlink()
+        shutil.rmtree(self.folder)
         self.surroundings.expect_nothing_left(self.waits)
 
 

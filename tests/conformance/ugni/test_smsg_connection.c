@@ -334,6 +334,7 @@ static void test_credits_that_come_after_our_close_are_not_counted(void **state)
         leave_messages(0);
         renew_ep(&a, &b);
         init_a();
+        settle(&a, &b); /* it has arrived */
         /* b still works on the old connection and gives all its slots back. */
         for (uint32_t n = 0; n < CREDITS; n++) {
             assert_int_equal(mb_next(b.ep, &message, &tag), GNI_RC_SUCCESS);
@@ -352,6 +353,38 @@ static void test_credits_that_come_after_our_close_are_not_counted(void **state)
         init_b();
         expect_fresh_connection();
     }
+}
+
+/* b has called GNI_SmsgInit and does not look before a has closed and connected again. */
+static void test_messages_of_a_peer_that_connects_again_are_not_lost(void **state)
+{
+    (void)state;
+    for (unsigned is_b_first = 0; is_b_first < 2; is_b_first++) {
+        open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64);
+        if (is_b_first) {
+            init_b();
+            init_a();
+        } else {
+            init_a();
+            settle(&a, &b);
+            init_b();
+        }
+        leave_messages(0);
+        renew_ep(&a, &b);
+        init_a();
+        settle(&a, &b);
+        for (uint32_t n = 0; n < CREDITS; n++)
+            expect_number(b.ep, n);
+        expect_nothing(b.ep);
+        renew_ep(&b, &a);
+        init_b();
+        expect_fresh_connection();
+        renew_ep(&a, &b);
+        renew_ep(&b, &a);
+        mb_close(&box_a);
+        mb_close(&box_b);
+    }
+    open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64);
 }
 
 static void test_early_message_of_the_next_connection_survives_our_close(void **state)
@@ -842,6 +875,7 @@ int main(void)
         CONNECTED(test_unbound_and_bound_again_shows_nothing_old),
         CONNECTED(test_message_that_comes_after_our_close_is_not_seen_later),
         CONNECTED(test_credits_that_come_after_our_close_are_not_counted),
+        WITH_BOXES(test_messages_of_a_peer_that_connects_again_are_not_lost),
         CONNECTED(test_early_message_of_the_next_connection_survives_our_close),
         WITH_BOXES(test_end_point_connected_to_itself_gets_its_own_messages),
         BOUND(test_two_end_points_of_one_nic_exchange_messages),
