@@ -71,7 +71,8 @@ struct emu_carrier_ops {
     int (*add)(struct emu_carrier *c, const void *address, uint32_t length_bytes, uint64_t *peer_out);
     /*
      * What is sent to it from now on goes over a new connection; what was sent before may still arrive, or end with an
-     * error. -ENOSYS: the provider's connections are not ours to choose.
+     * error. -EAGAIN: it is being made; nothing has changed, call again. -ENOSYS: the provider's connections are not
+     * ours to choose.
      */
     int (*renew)(struct emu_carrier *c, uint64_t peer);
     /*

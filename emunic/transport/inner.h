@@ -129,9 +129,10 @@ struct emu_peer {
     uint64_t last_sent_ns;
     uint64_t joined_ns;
     uint64_t next_hello_ns;
-    uint64_t next_path_ns; /* when to try another connection */
-    uint64_t next_ask_ns;  /* when to ask whether it is still there */
-    uint32_t n_refusals;   /* answers in a row that nobody is */
+    uint64_t next_path_ns;  /* when to try another connection */
+    uint64_t asked_path_ns; /* since when one is being made; 0: none is */
+    uint64_t next_ask_ns;   /* when to ask whether it is still there */
+    uint32_t n_refusals;    /* answers in a row that nobody is */
     bool is_asked;
     uint64_t ending_ns;
     uint64_t refused_log_ns;

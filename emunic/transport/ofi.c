@@ -44,6 +44,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -103,6 +104,12 @@ struct ofi {
     struct fid_av *av;
     struct ofi_path main; /* receives; first of all paths, the others from the latest to the earliest */
     uint64_t n_paths;     /* ever made */
+    /* The one that a thread makes now, or has made and nobody has fetched yet; NULL: none. */
+    struct ofi_path *making;
+    pthread_t maker;
+    bool has_maker;
+    int made; /* what came of it; valid with is_made */
+    atomic_bool is_made;
     LIST_HEAD(, ofi_peer) peers;
     struct emu_gate *gate; /* over tcp */
     int epoll_fd;          /* of all queues, or -1 */
@@ -203,6 +210,20 @@ static int open_gate(struct ofi *o, const struct emu_transport_config *config)
     return r;
 }
 
+/* It gets no signals. */
+static int start_thread(pthread_t *thread_out, void *(*run)(void *), struct ofi *o)
+{
+    sigset_t all, before;
+    int r;
+
+    sigfillset(&all);
+    sigdelset(&all, SIGSYS); /* of a call that emunic's filter refuses: the kernel ends who blocks it */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(thread_out, NULL, run, o);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -r;
+}
+
 /* ---- closing ---- */
 
 static void forget_question(struct ofi_peer *peer)
@@ -226,6 +247,12 @@ static void *close_fabric(void *argument)
 {
     struct ofi *o = argument;
 
+    if (o->making) {
+        if (o->has_maker)
+            pthread_join(o->maker, NULL);
+        o->making->next = o->main.next;
+        o->main.next = o->making;
+    }
     enter(o);
     for (struct ofi_path *path = &o->main; path; path = path->next)
         close_path(path);
@@ -243,16 +270,9 @@ static void *close_fabric(void *argument)
 static bool close_in_time(struct ofi *o)
 {
     struct timespec end;
-    sigset_t all, before;
     pthread_t thread;
-    int r;
 
-    sigfillset(&all);
-    sigdelset(&all, SIGSYS); /* of a call that emunic's filter refuses: the kernel ends who blocks it */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&thread, NULL, close_fabric, o);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0) {
+    if (start_thread(&thread, close_fabric, o) < 0) {
         close_fabric(o);
         return true;
     }
@@ -479,16 +499,49 @@ static void close_old_paths(struct ofi *o)
     }
 }
 
+static void *run_maker(void *argument)
+{
+    struct ofi *o = argument;
+
+    o->made = open_path(o, o->making);
+    /* Pairs with the acquire in make_path(). */
+    atomic_store_explicit(&o->is_made, true, memory_order_release);
+    return NULL;
+}
+
+/*
+ * rxm clears all its buffers for an endpoint: 70 MB, 230 ms of processor time on a virtual machine. All other hosts
+ * would hear nothing of us meanwhile. So a thread does it, if libfabric may be called by several.
+ */
+static void begin_path(struct ofi *o)
+{
+    atomic_store_explicit(&o->is_made, false, memory_order_relaxed);
+    o->has_maker = o->info->domain_attr->threading == FI_THREAD_SAFE && start_thread(&o->maker, run_maker, o) == 0;
+    if (!o->has_maker)
+        run_maker(o);
+}
+
+/* -EAGAIN: not yet. */
 static int make_path(struct ofi *o, struct ofi_path **path_out)
 {
-    struct ofi_path *path = calloc(1, sizeof(*path));
-    int r = path ? open_path(o, path) : -ENOMEM;
+    struct ofi_path *path;
 
-    if (r < 0) {
-        if (path)
-            close_path(path);
+    if (!o->making) {
+        o->making = calloc(1, sizeof(*o->making));
+        if (!o->making)
+            return -ENOMEM;
+        begin_path(o);
+    }
+    if (!atomic_load_explicit(&o->is_made, memory_order_acquire))
+        return -EAGAIN;
+    if (o->has_maker)
+        pthread_join(o->maker, NULL);
+    path = o->making;
+    o->making = NULL;
+    if (o->made < 0) {
+        close_path(path);
         free(path);
-        return r;
+        return o->made;
     }
     path->number = ++o->n_paths;
     path->next = o->main.next;

@@ -382,6 +382,7 @@ void emu_session_mend(struct emu_peer *p, const char *why)
     p->must_retry = false;
     p->next_hello_ns = t->now_ns;
     p->next_path_ns = t->now_ns + MEND_EVERY(t);
+    p->asked_path_ns = 0;
     p->next_ask_ns = t->now_ns;
     p->n_refusals = 0;
     p->is_asked = false;
@@ -412,13 +413,19 @@ static bool is_gone(struct emu_peer *p)
 static void take_another_path(struct emu_peer *p)
 {
     struct emu_transport *t = p->t;
-    uint64_t begin_ns = emu_clock_ns();
     int r = t->carrier->ops->renew(t->carrier, p->addr);
     uint64_t cost_ns;
 
-    /* That took our time, which is no excuse for the peer's silence; and others need some, too. */
-    t->now_ns = emu_clock_ns();
-    cost_ns = t->now_ns - begin_ns;
+    if (p->asked_path_ns == 0)
+        p->asked_path_ns = t->now_ns;
+    t->now_ns = emu_clock_ns(); /* if it took our time, that is no excuse for the peer's silence */
+    if (r == -EAGAIN) {
+        p->next_path_ns = t->now_ns + HELLO_SOON_NS;
+        return;
+    }
+    /* What takes long to make is given long. */
+    cost_ns = t->now_ns - p->asked_path_ns;
+    p->asked_path_ns = 0;
     if (r < 0 && r != -ENOSYS)
         emu_transport_say(t, EMU_LOG_DEBUG, "host %u: no other connection: %s", p->host, strerror(-r));
     p->path++;
@@ -479,7 +486,8 @@ static void tick_up(struct emu_peer *p)
     }
     if (silence_ns > MEND_AFTER(t) && !p->is_mending) {
         emu_session_mend(p, "silent");
-        p->next_path_ns = t->now_ns;
+        /* Another path takes long to make: first the answer whether anybody listens there. */
+        p->next_path_ns = t->now_ns + ASK_EVERY(t);
     }
     if (!p->is_mending) {
         if (t->now_ns - p->last_sent_ns >= t->timeout_ns / 10)

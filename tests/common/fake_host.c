@@ -150,6 +150,7 @@ static _Noreturn void be_it(struct fx *fx, struct fake_host *fake)
                                             .key_bytes = test->key ? (uint32_t)strlen(test->key) : o.key_bytes,
                                             .provider = o.provider,
                                             .node = o.node,
+                                            .timeout_ns = o.timeout_ns, /* how often it gives a sign of life */
                                             .service = o.service,
                                             .events = &events,
                                             .owner = fake };

@@ -11,6 +11,7 @@
 
 #define STORM_BYTES  (6u * MIB)
 #define STORM_EVENTS 40u
+#define STORM_KINDS  5u /* of transfers */
 
 static int storm_fd;
 
@@ -37,11 +38,17 @@ static void own_storm(struct fx_rank *rank)
     t->handle = enter(&side, mem, STORM_BYTES, GNI_MEM_READWRITE);
     announce(rank, &side, mem, STORM_BYTES);
     pthread_barrier_wait(rank->barrier);
+    /*
+     * Every other time all kinds of transfers meet the short file, and then the long one. Else a kind may never do so
+     * where the two processes take turns exactly, as on one processor.
+     */
     for (unsigned n = 0; !atomic_load(&t->is_done) && emu_clock_ns() < end_ns; n++) {
+        unsigned whole = n % 2 ? STORM_KINDS + 1 : 0;
+
         FX_CHECK(ftruncate(storm_fd, n % 3 * PAGE) == 0);
-        let_move(t, n % 4, end_ns);
+        let_move(t, whole + n % 4, end_ns);
         FX_CHECK(ftruncate(storm_fd, STORM_BYTES) == 0);
-        let_move(t, n % 8, end_ns);
+        let_move(t, whole + n % 8, end_ns);
     }
     FX_CHECK(atomic_load(&t->is_done));
     FX_CHECK(ftruncate(storm_fd, STORM_BYTES) == 0);
@@ -53,9 +60,9 @@ static void own_storm(struct fx_rank *rank)
 /* Until each kind of transfer has succeeded and failed often enough. */
 static void brave_storm(struct fx_rank *rank, const struct gx_side *side)
 {
-    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT, GNI_POST_FMA_GET, GNI_POST_AMO, GNI_POST_RDMA_PUT,
-                                             GNI_POST_RDMA_GET };
-    static const uint64_t lengths[] = { 8, 5000, 8, 5 * MIB, 300000 };
+    static const gni_post_type_t types[STORM_KINDS] = { GNI_POST_FMA_PUT, GNI_POST_FMA_GET, GNI_POST_AMO,
+                                                        GNI_POST_RDMA_PUT, GNI_POST_RDMA_GET };
+    static const uint64_t lengths[STORM_KINDS] = { 8, 5000, 8, 5 * MIB, 300000 };
     unsigned good[COUNT_OF(types)] = { 0 };
     unsigned bad[COUNT_OF(types)] = { 0 };
     uint8_t *mem = pages(STORM_BYTES);

@@ -109,6 +109,7 @@ static void join_child(uint32_t number)
 {
     while (!atomic_load(&meeting->has_blob[number])) {
         assert_int_equal(waitpid(pids[number], NULL, WNOHANG), 0);
+        ops->progress(me.t); /* it may take long; to the hosts that are up we are not silent */
         sched_yield();
     }
     wanted_up++;

@@ -189,9 +189,9 @@ static void test_flood_of_another_version_makes_a_line_a_second(void **state)
 
 /* ---- a host that has the key and breaks the protocol ---- */
 
-#define EVIL_NS     1500000000ull
-#define EVIL_BYTES  4096u
-#define GUARD_BYTES 4096u
+#define EVIL_PACKETS 60u
+#define EVIL_BYTES   4096u
+#define GUARD_BYTES  4096u
 
 static struct stranger evil;
 
@@ -334,11 +334,9 @@ static void send_mutated_records(struct emu_random *random, uint64_t key)
 static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **state)
 {
     struct emu_random random = seeded(5);
-    uint64_t end_ns = emu_clock_ns() + EVIL_NS;
     uint8_t *memory = calloc(1, EVIL_BYTES + 2 * GUARD_BYTES);
     struct emu_transport_region *own;
     struct emu_transport_remote target;
-    unsigned n = 0;
     unsigned n_ends = 0;
 
     (void)state;
@@ -349,17 +347,17 @@ static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **s
                                         EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE, &own),
                      0);
     ops->region_remote(own, &target);
-    for (; emu_clock_ns() < end_ns; n++) {
+    for (unsigned n = 0; n < EVIL_PACKETS; n++) {
         send_mutated_records(&random, target.key);
         if (hosts[0].n_down || hosts[1].n_down || hosts[0].t->peers[1]->state != EMU_PEER_UP) {
             n_ends++;
             join_again();
         }
     }
-    printf("# %u packets, %u sessions ended\n", n, n_ends);
+    printf("# %u sessions ended\n", n_ends);
     for (unsigned i = 0; i < GUARD_BYTES; i++)
         assert_true(memory[i] == 0 && memory[GUARD_BYTES + EVIL_BYTES + i] == 0);
-    assert_true(n > 20 && n_ends > 0); /* host 1 itself ends most: it gets answers that it has not asked for */
+    assert_true(n_ends > 0); /* host 1 itself ends most: it gets answers that it has not asked for */
     join_again();
     hosts[0].is_any = hosts[1].is_any = false;
     hosts[1].n_messages[0] = 0;
