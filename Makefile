@@ -22,8 +22,8 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads check-fuzz check-multihost fuzz soak attack kills \
-	bench generated fidelity mutations format \
+.PHONY: all deps build demo check check-virtual check-sanitize check-threads check-fuzz \
+	check-multihost live fuzz soak attack kills bench generated fidelity mutations format \
 	install clean
 
 all: build
@@ -57,13 +57,21 @@ format: deps
 check: build
 	@setsid tests/thirdparty/ahead.sh $(BUILD) & ahead=$$!; trap 'kill -- -$$ahead 2>/dev/null' EXIT INT TERM; \
 	$(MAKE) --no-print-directory check-sanitize check-threads check-fuzz && \
-	$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite sanitized-alone \
+	$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite virtual-all --no-suite sanitized-alone \
 		--also $(SANITIZE) --also $(THREADS) --also $(FUZZ)
 
 # All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.
 check-multihost: build
 	@tools/install_deps.sh multihost
 	@$(PYTHON) tools/run_tests.py $(BUILD) --suite multihost --suite multihost-all
+
+# All conformance programs that run in virtual time; `make check` has part of them.
+check-virtual: build
+	@$(PYTHON) tools/run_tests.py $(BUILD) --suite virtual-all
+
+# Published figures, as unmodified programs print them in virtual time: a line EXP each. Minutes, on a quiet host.
+live: build
+	@$(PYTHON) tests/live/figures.py $(BUILD)
 
 $(SANITIZE)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Doptimization=1 -Db_sanitize=address,undefined -Dthirdparty=disabled $(SANITIZE)

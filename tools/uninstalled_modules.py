@@ -14,7 +14,8 @@ import re
 
 
 def is_public(flag):
-    return not flag.startswith("-I") or (flag.startswith("-I${srcdir}/") and "include" in flag.split("/"))
+    in_tree = flag.startswith(("-I${srcdir}/", "-I${prefix}/")) and "include" in flag.split("/")
+    return not flag.startswith("-I") or in_tree
 
 
 def mended(line):

@@ -40,6 +40,7 @@ enum emu_chain {
 #define EMU_CMD_IN_ORDER (1u << 4) /* do not overtake earlier commands of the port */
 #define EMU_CMD_GET_FLAG (1u << 5) /* set the four bytes behind the result after it has arrived */
 #define EMU_CMD_BLOCK    (1u << 6) /* block transfer: counted as such, may be moved in slices */
+#define EMU_CMD_LAUNCH   (1u << 7) /* FMA launch: costs less time than a window */
 
 /* events */
 #define EMU_EV_LOCAL  (1u << 0)
@@ -53,6 +54,20 @@ enum emu_chain {
 #define EMU_HANDLE_OFFSET         (1u << 0) /* remote_addr counts from remote_base, not the owner's address */
 #define EMU_HANDLE_VIRTUAL        (1u << 1) /* mdh is an index of the node's block of virtual handles */
 #define EMU_HANDLE_LOCAL_SEGMENTS (1u << 2) /* local_addr is an offset in the initiator's segmented domain local_mdh */
+#define EMU_HANDLE_CHANGED        (1u << 3) /* EMU_CMD_LAUNCH: another handle than the launch before */
+#define EMU_HANDLE_MODE_SHIFT     4         /* above: enum emu_delivery */
+
+/* How the packets of a command are routed, where they are modelled. */
+enum emu_delivery {
+    EMU_DELIVERY_ADAPTIVE_0 = 0,
+    EMU_DELIVERY_ADAPTIVE_1,
+    EMU_DELIVERY_ADAPTIVE_2,
+    EMU_DELIVERY_ADAPTIVE_3,
+    EMU_DELIVERY_MIN_HASH,
+    EMU_DELIVERY_NMIN_HASH,
+    EMU_DELIVERY_IN_ORDER,
+    EMU_DELIVERIES,
+};
 
 #define EMU_CMD_DATA_BYTES     64u
 #define EMU_CMD_INLINE_MAX     64u /* without EMU_CMD_FLAG */

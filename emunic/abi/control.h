@@ -64,6 +64,7 @@ enum emu_msg_type {
     EMU_MSG_PORTALS_PEER,  /* + descriptor: that of another port of the domain */
     EMU_MSG_PORTALS_STUCK, /* the lock of a port's interface does not come free: breaks it if nobody holds it */
     EMU_MSG_PORTALS_DISTANCE,
+    EMU_MSG_VIRTUAL_CLOCK, /* + descriptors: the page of the process's clocks (virtual_clock.h), its doorbell */
     /* admin socket */
     EMU_MSG_DOMAIN_CREATE = 100, /* + descriptor in the request: memfd with uint32_t nids, one per rank slot; in the
                                     answer, if hosts do not reach each other: text, a line for each */

@@ -3,7 +3,9 @@
  * Port segment: the shared memory of one port. Mapped by its owner and by emunic.
  *
  *   | ident | ring tail [P] | ring head [E] | datagrams [E] | direct [P] | rests [P][N] | fired [N] | calls [P] |
- *   | slots | staging | flows | queues ... |
+ *   | slots | staging | times [P] | flows | queues ... |
+ *
+ * Times: _Atomic uint64_t[ring_slots] right behind the staging area, of the commands in virtual time (virtual_clock.h).
  *
  * Key: [I] emunic, before the owner maps it  [P] owning process  [E] emunic
  *

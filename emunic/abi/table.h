@@ -35,6 +35,7 @@
 #define EMU_TABLE_WATCHED    (1u << 3) /* somebody wants to hear of errors: tell emunic of those of the direct path */
 #define EMU_TABLE_SUSPENDED  (1u << 4) /* the job is suspended: commands wait in the rings, nobody enters the engine */
 #define EMU_TABLE_PACED      (1u << 5) /* a node of the domain may inject at a limited rate only: emunic meters it */
+#define EMU_TABLE_VIRTUAL    (1u << 6) /* [I] in virtual time: members have clocks (virtual_clock.h) */
 /* Any of these: the initiator leaves the command to emunic. */
 #define EMU_TABLE_NOT_DIRECT (EMU_TABLE_ROUTED | EMU_TABLE_CLOSED | EMU_TABLE_SUSPENDED | EMU_TABLE_PACED)
 

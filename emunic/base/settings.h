@@ -93,6 +93,8 @@
     TEXT("EMUNIC_NODE_VIEW", USER, "auto",                                                                             \
          "what ranks find of their node: auto, library, files, none; emunic run --real-hostname "                      \
          "sets files")                                                                                                 \
+    TEXT("EMUNIC_TIME", LAUNCHER, "", "virtual: the job is in virtual time")                                           \
+    TEXT("EMUNIC_CLOCK", LAUNCHER, "", "real: the program's clocks are the host's in virtual time")                    \
     TEXT("EMUNIC_PMI_PERMUTE", USER, "", "seed for a permuted order of PMI_Allgather")                                 \
     TEXT("EMUNIC_CC", USER, "gcc", "C compiler behind cc")                                                             \
     TEXT("EMUNIC_CXX", USER, "g++", "C++ compiler behind CC")                                                          \

@@ -70,6 +70,9 @@ int emu_cli_doctor(char path_out[PATH_MAX]);
 /* The module that talks to other hosts, likewise. */
 int emu_cli_transport(char path_out[PATH_MAX]);
 
+/* The folder with our components for Open MPI, likewise. -ENOENT: they were not built. */
+int emu_cli_openmpi(char path_out[PATH_MAX]);
+
 /* The program that draws results of `emunic sim`: of the source tree in a build folder, else the installed one. */
 int emu_cli_plotter(char path_out[PATH_MAX]);
 

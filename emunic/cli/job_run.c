@@ -234,7 +234,8 @@ static int start_emunic(struct job *job)
                                                 .bind = job->plan->bind,
                                                 .stops_with_last_job = true,
                                                 .stops_with_starter = true,
-                                                .starts_routed = job->plan->is_routed };
+                                                .starts_routed = job->plan->is_routed,
+                                                .time = job->plan->time };
     char byte = EMU_CHILD_TAKEN;
     int status;
     int r;
@@ -372,6 +373,9 @@ static bool set_rank_environment(const struct job *job)
         unsetenv("EMUNIC_HOST");
     if (is_set && plan->hosts)
         is_set = set_list("EMUNIC_RANK_HOSTS", plan, plan->rank_hosts, plan->hosts->names);
+    if (is_set && plan->time)
+        is_set = setenv("EMUNIC_TIME", "virtual", 1) == 0 &&
+                 setenv("EMUNIC_CLOCK", plan->has_real_clock ? "real" : "virtual", 1) == 0;
     if (is_set && plan->keeps_aslr)
         is_set = setenv("EMUNIC_ASLR", "1", 1) == 0;
     if (is_set && plan->keeps_hostname)

@@ -26,10 +26,13 @@ struct emu_job_plan {
     uint32_t cabinet_columns;  /* of the machine; 0 not known */
     uint32_t member_limit;     /* 0 none */
     bool is_routed;
-    bool is_quiet;       /* no progress */
-    bool is_verbose;     /* mpirun explains */
-    bool keeps_aslr;     /* the ranks' addresses stay random */
-    bool keeps_hostname; /* nodes have no names of their own */
+    bool has_real_clock;                 /* the program's clocks are the host's */
+    const struct emu_time_options *time; /* of its server; NULL: functional time */
+    bool is_quiet;                       /* no progress */
+    bool is_verbose;                     /* mpirun explains */
+    bool keeps_aslr;                     /* the ranks' addresses stay random */
+    bool keeps_hostname;                 /* nodes have no names of their own */
+    const char *components; /* folder of our components for Open MPI: its messages go over them; NULL: as it likes */
     bool wants_links;
     const struct emu_fault_rule *faults; /* of the job's domain */
     uint32_t n_faults;

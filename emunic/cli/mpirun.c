@@ -251,6 +251,24 @@ static void begin(struct words *words, const struct emu_mpirun_job *job, uint32_
         add(words, "-q");
 }
 
+/*
+ * The program's MPI sends over our component, or not at all. One-sided calls become messages: windows in shared memory
+ * would go past the machine.
+ */
+static void use_components(struct words *words, const struct emu_job_plan *plan)
+{
+    if (!plan->components)
+        return;
+    add(words, "--mca");
+    add(words, "mca_base_component_path");
+    add_text(words, "%s:SYS_DEFAULT:USER_DEFAULT", plan->components);
+    add_setting(words, "pml", "cm");
+    add_setting(words, "mtl", "portals3");
+    add_setting(words, "hook_emunic_mtl", "portals3");
+    if (!getenv(MCA_PREFIX "osc"))
+        add_setting(words, "osc", "pt2pt");
+}
+
 /* In the allocation of a resource manager mpirun would use all of its hosts. */
 static void stay_here(struct words *words)
 {
@@ -264,6 +282,7 @@ char **emu_mpirun_ranks(const struct emu_mpirun_job *job)
     struct words words = { 0 };
 
     begin(&words, job, plan->n_ranks);
+    use_components(&words, plan);
     if (plan->hosts) {
         add_map(&words, job, "ranks", plan->n_ranks, plan->rank_hosts);
         add_agent(&words, job, false);

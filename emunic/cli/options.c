@@ -30,16 +30,17 @@ static bool is_end(const struct emu_option *row)
 
 /* ---- help ---- */
 
-/* "  -n, --ranks N". Answers its length. */
+/* "  -n, --ranks N", "      --mpi[=KIND]". Answers its length. */
 static size_t make_label(const struct emu_option *row, char *text, size_t room)
 {
+    const char *before = row->if_missing ? "[=" : row->argument ? " " : "";
     char letter[4] = "   ";
     int len;
 
     if (row->letter)
         snprintf(letter, sizeof(letter), "-%c%c", row->letter, row->name ? ',' : '\0');
-    len = snprintf(text, room, "  %s%s%s%s%s", letter, row->name ? " --" : "", row->name ? row->name : "",
-                   row->argument ? " " : "", row->argument ? row->argument : "");
+    len = snprintf(text, room, "  %s%s%s%s%s%s", letter, row->name ? " --" : "", row->name ? row->name : "", before,
+                   row->argument ? row->argument : "", row->if_missing ? "]" : "");
     return len > 0 ? (size_t)len : 0;
 }
 
@@ -257,6 +258,13 @@ struct getopt_table {
     char letters[2 * EMU_OPTIONS_MAX + 4];
 };
 
+static int argument_of(const struct emu_option *row)
+{
+    if (row->if_missing)
+        return optional_argument;
+    return row->argument ? required_argument : no_argument;
+}
+
 static void fill_table(struct getopt_table *table, const struct emu_command *command)
 {
     struct option *option = table->longs;
@@ -268,8 +276,7 @@ static void fill_table(struct getopt_table *table, const struct emu_command *com
     *letter++ = ':';
     for (const struct emu_option *row = command->options; !is_end(row) && n < EMU_OPTIONS_MAX; row++, n++) {
         if (row->name)
-            *option++ =
-                (struct option){ row->name, row->argument ? required_argument : no_argument, NULL, FIRST_LONG + n };
+            *option++ = (struct option){ row->name, argument_of(row), NULL, FIRST_LONG + n };
         if (row->letter) {
             *letter++ = row->letter;
             if (row->argument)
@@ -306,7 +313,7 @@ int emu_options_parse(const struct emu_command *command, int argc, char **argv, 
     fill_table(&table, command);
     opterr = 0;
     while ((answer = getopt_long(argc, argv, table.letters, table.longs, NULL)) != -1) {
-        struct given given = { .command = command, .text = optarg };
+        struct given given = { .command = command };
         char name[64];
         int status;
 
@@ -318,6 +325,7 @@ int emu_options_parse(const struct emu_command *command, int argc, char **argv, 
         }
         given.row = find_row(command, answer, name, sizeof(name));
         given.name = name;
+        given.text = optarg ? optarg : given.row->if_missing;
         given.at = (char *)target + given.row->at;
         status = take(&given, target);
         if (status != EMU_EXIT_DONE)

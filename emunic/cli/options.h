@@ -45,6 +45,8 @@ struct emu_option {
     const char *const *words; /* ended by NULL */
     int (*take)(void *target, const char *name, const char *text);
 
+    const char *if_missing; /* what the name alone means: a value stands behind "=" only; NULL: a value is needed */
+
     /* For the message about a wrong value; each may be NULL. */
     const char *unit;                   /* of a number: "'0' is not a number of UNIT from 1 to 9" */
     bool (*is_valid)(const char *text); /* of a text */

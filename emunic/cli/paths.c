@@ -26,6 +26,9 @@
 #define HOST_PLACE       "/emunic/emunic-host"
 #define AGENT_PLACE      "/emunic/emunic-agent"
 #define ALLOCATION_PLACE "/emunic/emunic-allocation"
+#define OPENMPI_PLACE    "/mpi-shim/openmpi"
+#define OPENMPI_FOLDER   "/emunic/openmpi"
+#define OPENMPI_SIGN     "/mca_mtl_portals3.so"
 #define FOLDER_ROOM      64 /* for each of them */
 
 /* The build folder that this command runs from. */
@@ -101,6 +104,19 @@ int emu_cli_doctor(char path_out[PATH_MAX])
 int emu_cli_transport(char path_out[PATH_MAX])
 {
     return find_part(TRANSPORT_PLACE, path_out);
+}
+
+int emu_cli_openmpi(char path_out[PATH_MAX])
+{
+    char sign[PATH_MAX];
+
+    if (find_build_folder(path_out))
+        strcat(path_out, OPENMPI_PLACE);
+    else if (snprintf(path_out, PATH_MAX, "%s%s", EMU_LIB_DIR, OPENMPI_FOLDER) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    if (snprintf(sign, sizeof(sign), "%s%s", path_out, OPENMPI_SIGN) >= (int)sizeof(sign))
+        return -ENAMETOOLONG;
+    return access(sign, R_OK) == 0 ? 0 : -errno;
 }
 
 int emu_cli_plotter(char path_out[PATH_MAX])

@@ -3,7 +3,8 @@
  * Looking into a program file: which libraries its dynamic section names (DT_NEEDED of a 64-bit ELF).
  *
  * The file is a stranger's: everything is read with pread(), a few bytes at a time, and what does not fit is an answer
- * of "no". Scripts, static programs and libraries behind libraries are not looked into.
+ * of "no". Static programs and libraries behind libraries are not looked into, and scripts only for the word that a
+ * Python program which uses MPI cannot do without.
  */
 #include "emunic/cli/program.h"
 
@@ -15,6 +16,8 @@
 
 #define SEGMENTS_MAX 256u
 #define ENTRIES_MAX  4096u
+#define SCRIPT_BYTES 65536u
+#define PYTHON_MPI   "mpi4py"
 
 static bool read_at(int fd, uint64_t offset, void *bytes, size_t n)
 {
@@ -41,14 +44,13 @@ static bool find_segment(int fd, const Elf64_Ehdr *header, uint32_t type, uint64
     return false;
 }
 
-static bool is_portals(int fd, uint64_t offset)
+static bool is_one_of(int fd, uint64_t offset, const char *const *names)
 {
-    static const char *const names[] = { "libportals.so", "libp3api.so" };
-    char name[16] = { 0 };
+    char name[32] = { 0 };
 
     if (offset > INT64_MAX || pread(fd, name, sizeof(name) - 1, (off_t)offset) <= 0)
         return false;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; names[i]; i++) {
         size_t len = strlen(names[i]);
 
         if (strncmp(name, names[i], len) == 0 && (name[len] == '\0' || name[len] == '.'))
@@ -64,7 +66,7 @@ static bool read_entry(int fd, const Elf64_Phdr *dynamic, uint32_t i, Elf64_Dyn 
            read_at(fd, dynamic->p_offset + i * sizeof(*entry), entry, sizeof(*entry)) && entry->d_tag != DT_NULL;
 }
 
-static bool needs_portals(int fd)
+static bool needs_any(int fd, const char *const *names)
 {
     Elf64_Phdr dynamic, load;
     Elf64_Ehdr header;
@@ -81,18 +83,67 @@ static bool needs_portals(int fd)
         return false;
     strings = strings - load.p_vaddr + load.p_offset;
     for (uint32_t i = 0; read_entry(fd, &dynamic, i, &entry); i++) {
-        if (entry.d_tag == DT_NEEDED && is_portals(fd, strings + entry.d_un.d_val))
+        if (entry.d_tag == DT_NEEDED && is_one_of(fd, strings + entry.d_un.d_val, names))
             return true;
     }
     return false;
 }
 
-bool emu_program_needs_portals(const char *path)
+static bool names_any(const char *path, const char *const *names)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool needs = fd >= 0 && needs_portals(fd);
+    bool needs = fd >= 0 && needs_any(fd, names);
 
     if (fd >= 0)
         close(fd);
     return needs;
+}
+
+bool emu_program_needs_portals(const char *path)
+{
+    static const char *const names[] = { "libportals.so", "libp3api.so", NULL };
+
+    return names_any(path, names);
+}
+
+/* ---- MPI ---- */
+
+static bool has_word(const char *path)
+{
+    char text[SCRIPT_BYTES];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? pread(fd, text, sizeof(text), 0) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    return n > 0 && memmem(text, (size_t)n, PYTHON_MPI, strlen(PYTHON_MPI));
+}
+
+/* python [-m MODULE | -c TEXT | SCRIPT]: options with a value of their own are not known. */
+static bool is_python_of_mpi(const char *path, char *const *words)
+{
+    const char *name = strrchr(path, '/');
+
+    name = name ? name + 1 : path;
+    if (strncmp(name, "python", strlen("python")) != 0)
+        return false;
+    for (; *words; words++) {
+        bool is_text = strcmp(*words, "-m") == 0 || strcmp(*words, "-c") == 0;
+
+        if (is_text && words[1])
+            return strstr(words[1], PYTHON_MPI);
+        if ((*words)[0] != '-')
+            return has_word(*words);
+    }
+    return false;
+}
+
+bool emu_program_is_mpi(const char *path, char *const *words)
+{
+    static const char *const mpi[] = {
+        "libmpi.so", "libmpi_mpifh.so", "libmpi_usempif08.so", "libmpi_cxx.so", "libmpi_usempi_ignore_tkr.so", NULL
+    };
+    static const char *const ours[] = { "libportals.so", "libp3api.so", "libugni.so", "libdmapp.so", NULL };
+
+    return (names_any(path, mpi) && !names_any(path, ours)) || is_python_of_mpi(path, words);
 }

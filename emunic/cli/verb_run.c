@@ -20,15 +20,21 @@
 #include "emunic/cli/options.h"
 #include "emunic/cli/program.h"
 #include "emunic/cli/server_report.h"
+#include "emunic/cli/time_words.h"
 #include "emunic/daemon/bind/bind.h"
 #include "emunic/fabric/dragonfly.h"
 #include "emunic/fabric/machine.h"
+#include "emunic/fabric/node_params.h"
 #include "emunic/fabric/placement.h"
 
 #define DEFAULT_MACHINE "aries"
 #define SCHEMA          1
 #define RANKS_MAX       65536
 #define NOT_GIVEN       UINT64_MAX
+
+/* Over which component the messages of MPI go. */
+enum mpi_kind { MPI_NONE, MPI_AUTO, MPI_GNI, MPI_PORTALS };
+static const char *const mpi_kinds[] = { "none", "auto", "gni", "portals", NULL };
 
 struct run {
     uint32_t n_ranks; /* 0: not given */
@@ -40,6 +46,8 @@ struct run {
     uint64_t wanted_first_nid; /* or NOT_GIVEN */
     uint32_t first_nid;
     bool is_portals; /* the program */
+    bool is_mpi;     /* likewise */
+    uint32_t mpi;    /* enum mpi_kind */
     const char *server;
     const char *hosts_text;           /* as given, or NULL */
     struct emu_cli_hosts hosts;       /* owned */
@@ -56,12 +64,17 @@ struct run {
     uint32_t *rank_nids; /* owned */
     const char *exports[64];
     const char *wanted_bind; /* as given, or NULL */
-    char *bind;              /* owned: the words of argv are overwritten */
+    bool is_virtual;
+    const char *compute; /* as given, or NULL */
+    const char *max_lag; /* likewise */
+    struct emu_time_options time;
+    char *bind; /* owned: the words of argv are overwritten */
     char mpirun[PATH_MAX];
     char wrapper[PATH_MAX];
     char host_program[PATH_MAX];
     char agent[PATH_MAX];
     char module[PATH_MAX];
+    char components[PATH_MAX];
     struct emu_job_plan plan;
 };
 
@@ -107,8 +120,22 @@ static const struct emu_option options[] = {
       EMU_OPTION_NUMBER(struct run, wanted_members, 0, UINT32_MAX), .unit = "processes" },
     { "bind", 0, "WHERE", "processors that emunic runs on: auto (default), none, or a list as 0-3,8; not the ranks'",
       EMU_OPTION_TEXT(struct run, wanted_bind), .is_valid = emu_bind_is_valid, .refusal = EMU_CLI_BIND_REFUSAL },
+    { "mpi", 0, "KIND",
+      "messages of MPI go over the emulated machine, for a program of the installed Open MPI: portals, or auto (which "
+      "is meant without a value, and now takes portals on every machine); gni does not exist yet; none (default)",
+      EMU_OPTION_WORD(struct run, mpi, mpi_kinds), .if_missing = "auto" },
     { "datapath", 0, "PATH", "routed: all traffic goes through the daemon; auto (default)",
       EMU_OPTION_WORD(struct run, plan.is_routed, emu_cli_datapaths) },
+    { "time", 0, "TIME", "virtual: programs see the modelled machine's time; functional (default)",
+      EMU_OPTION_WORD(struct run, is_virtual, emu_cli_times) },
+    { "clock", 0, "CLOCK", "what the program's clocks show in virtual time: virtual (default), real",
+      EMU_OPTION_WORD(struct run, plan.has_real_clock, emu_cli_clocks) },
+    { "compute", 0, "COST",
+      "what computing costs in virtual time: none (default), measured[:FACTOR] of its processor time, fixed:NS a call",
+      EMU_OPTION_TEXT(struct run, compute), .is_valid = emu_time_compute_is_valid,
+      .refusal = "none of none, measured[:FACTOR], fixed:NS" },
+    { "max-lag", 0, "PERCENT", "lag of a run in virtual time that makes its figures wrong, in percent of its time (1)",
+      EMU_OPTION_TEXT(struct run, max_lag), .is_valid = emu_time_max_lag_is_valid, .refusal = "no percentage" },
     { "aslr", 0, NULL, "addresses of the ranks stay random; else they are the same in every rank",
       EMU_OPTION_SET(struct run, plan.keeps_aslr) },
     { "real-hostname", 0, NULL, "ranks see the host's name; else each node has one of its own, nid00012 and the like",
@@ -225,6 +252,36 @@ static int choose_hosts(struct run *run)
     return EMU_EXIT_DONE;
 }
 
+/* The environment of the user's own choice of MPI's transport: nothing to tell about. */
+static bool has_chosen(void)
+{
+    return getenv("OMPI_MCA_pml") || getenv("OMPI_MCA_btl") || getenv("OMPI_MCA_mtl");
+}
+
+static int choose_mpi(struct run *run)
+{
+    int r;
+
+    if (run->mpi == MPI_NONE) {
+        if (run->is_mpi && !run->plan.is_quiet && !has_chosen())
+            fprintf(stderr,
+                    "emunic run: %s is a program of MPI: without --mpi its messages do not go over the emulated "
+                    "machine\n",
+                    run->plan.program[0]);
+        return EMU_EXIT_DONE;
+    }
+    if (run->mpi == MPI_GNI)
+        return emu_cli_fail("run", "--mpi: there is no component 'gni' yet; --mpi=portals works on every machine");
+    r = emu_cli_openmpi(run->components);
+    if (r < 0)
+        return emu_cli_fail("run",
+                            "--mpi: %s: %s; the components for Open MPI are built where libopenmpi-dev 4.1 is "
+                            "installed",
+                            run->components, strerror(-r));
+    run->plan.components = run->components;
+    return EMU_EXIT_DONE;
+}
+
 static int find_programs(struct run *run)
 {
     char path[PATH_MAX];
@@ -241,6 +298,7 @@ static int find_programs(struct run *run)
     if (r < 0)
         return emu_cli_fail("run", "%s: %s", run->plan.program[0], r == -ENOENT ? "no such program" : strerror(-r));
     run->is_portals = emu_program_needs_portals(path);
+    run->is_mpi = emu_program_is_mpi(path, run->plan.program + 1);
     run->plan.mpirun = run->mpirun;
     run->plan.wrapper = run->wrapper;
     return EMU_EXIT_DONE;
@@ -330,6 +388,34 @@ static int place_ranks(struct run *run, const struct emu_machine *machine)
     return EMU_EXIT_DONE;
 }
 
+/* Virtual time needs a model of one machine, on this host alone, that nobody else uses. */
+static int choose_time(struct run *run)
+{
+    if (!run->is_virtual)
+        return run->compute || run->max_lag || run->plan.has_real_clock ?
+                   emu_cli_usage("run", "%s is for --time virtual",
+                                 run->compute ? "--compute" :
+                                 run->max_lag ? "--max-lag" :
+                                                "--clock") :
+                   EMU_EXIT_DONE;
+    if (run->hosts_text)
+        return emu_cli_usage("run", "--time virtual is for one host, not with --hosts");
+    if (run->server)
+        return emu_cli_usage("run", "--time virtual is for a daemon of the job's own, not with --server");
+    emu_time_read(run->compute, run->max_lag, &run->time);
+    run->plan.time = &run->time;
+    return EMU_EXIT_DONE;
+}
+
+/* Found here, the reason costs one line and nothing has been started. */
+static int check_time(const struct run *run, const struct emu_machine *machine)
+{
+    if (run->is_virtual && !emu_machine_node_params(machine))
+        return emu_cli_usage("run", "--time virtual: machine %s has no host parameters (section host:)",
+                             run->machine_spec);
+    return EMU_EXIT_DONE;
+}
+
 static int make_plan(struct run *run)
 {
     struct emu_dragonfly_shape shape;
@@ -344,7 +430,9 @@ static int make_plan(struct run *run)
     if (emu_machine_load(run->machine_spec, run->plan.machine_dir, &machine, err, sizeof(err)) < 0)
         return emu_cli_fail("run", "--machine: %s", err);
     run->n_nodes = (run->n_ranks + run->ppn - 1) / run->ppn;
-    status = place_ranks(run, machine);
+    status = check_time(run, machine);
+    if (status == EMU_EXIT_DONE)
+        status = place_ranks(run, machine);
     if (emu_dragonfly_shape(machine, &shape) == 0)
         run->plan.cabinet_columns = shape.cabinet_columns;
     emu_machine_destroy(machine);
@@ -462,8 +550,8 @@ static int keep_words(struct run *run)
 
 int emu_verb_run(int argc, char **argv)
 {
-    static int (*const steps[])(struct run * run) = { keep_words,  find_programs, choose_hosts, make_plan,
-                                                      read_faults, open_json,     execute };
+    static int (*const steps[])(struct run * run) = { choose_time, keep_words,  find_programs, choose_mpi, choose_hosts,
+                                                      make_plan,   read_faults, open_json,     execute };
     struct run run = { .ppn = 1, .place = "linear", .wanted_first_nid = NOT_GIVEN, .wanted_members = NOT_GIVEN };
     int status = parse(&run, argc, argv);
 

@@ -29,6 +29,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/client/direct.h"
 #include "emunic/client/port.h"
+#include "emunic/client/virtual_port.h"
 #include "emunic/engine/rest.h"
 
 #define POLLS_PER_LOSS_CHECK 4096u /* one system call each: under 0.1 ns per poll */
@@ -356,6 +357,8 @@ bool emu_port_relax(struct emu_port *port)
     uint32_t polls = count_poll(port);
     uint32_t in_a_row = polls - atomic_load_explicit(&idle->found_at, memory_order_relaxed);
 
+    if (port->times)
+        return emu_virtual_port_relax(port, in_a_row);
     /* Others than our job may want the core as well: never spin for long without asking. */
     if (is_core_shared(port) || (in_a_row > FREE_POLLS && is_patient(idle))) {
         make_room(port, in_a_row);
@@ -380,6 +383,8 @@ uint32_t emu_port_spin(struct emu_port *port)
 {
     uint32_t polls = count_poll(port);
 
+    if (port->times)
+        return port->settings.spin_polls + 1; /* the blocking call sleeps: that is a request to emunic */
     if (is_core_shared(port) || polls % POLLS_PER_YIELD == 0)
         return yield_is_slow(port, emu_clock_ns()) ? SPINS_PER_SLOW_YIELD : 1;
     return 1;

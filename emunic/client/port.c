@@ -36,6 +36,7 @@
 #include "emunic/client/lane.h"
 #include "emunic/client/mapping.h"
 #include "emunic/client/space.h"
+#include "emunic/client/virtual_port.h"
 
 #define WAIT_SLICE_NS  250000000ull /* a sleeper looks this often whether emunic lives */
 #define WAIT_WORDS_MAX 128u
@@ -116,6 +117,19 @@ static uint32_t nid_wanted(void)
     return *end || nid > EMU_NID_MAX ? EMU_NID_NONE : (uint32_t)nid;
 }
 
+/* What it is in its domain; in virtual time its process has clocks from now on. */
+static int take_place(struct emu_port *port, const struct emu_msg_attach *reply)
+{
+    port->index = reply->port;
+    port->nid = reply->nid;
+    port->node_index = emu_table_node_index(port->table, port->nid);
+    if (port->node_index >= port->table->n_nodes)
+        return -EPROTO;
+    port->ptag = reply->ptag;
+    port->owner = getpid();
+    return emu_virtual_port_open(port);
+}
+
 int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint32_t instance_id, uint32_t modes)
 {
     char name[EMU_SERVER_NAME_MAX + 1];
@@ -156,17 +170,13 @@ int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint3
         emu_port_detach(port);
         return r < 0 ? r : -EPROTO;
     }
-    port->index = msg.attach.port;
-    port->nid = msg.attach.nid;
-    port->node_index = emu_table_node_index(port->table, port->nid);
-    if (port->node_index >= port->table->n_nodes) {
-        emu_port_detach(port);
-        return -EPROTO;
-    }
-    port->ptag = msg.attach.ptag;
     port->cookie = cookie;
     port->instance_id = instance_id;
-    port->owner = getpid();
+    r = take_place(port, &msg.attach);
+    if (r < 0) {
+        emu_port_detach(port);
+        return r;
+    }
     port->direct = emu_direct_create(port);
     port->gate = port->direct ? emu_direct_gate(port->direct) : NULL;
     emu_idle_open(port);
@@ -245,7 +255,10 @@ static bool wait_for_room(struct emu_port *port, uint64_t staged_bytes)
             return true;
         if (emu_port_is_lost(port))
             return false;
-        sched_yield();
+        if (port->times)
+            emu_virtual_port_wait_for_room(port);
+        else
+            sched_yield();
     }
 }
 
@@ -295,6 +308,10 @@ void emu_port_ring(struct emu_port *port)
 
 void emu_port_publish(struct emu_port *port)
 {
+    if (port->times) {
+        emu_virtual_port_publish(port);
+        return;
+    }
     port->staging_end[port->tail & (EMU_RING_SLOTS - 1)] = port->staging_tail;
     port->blocks_sent += (port->slots[port->tail & (EMU_RING_SLOTS - 1)].flags & EMU_CMD_BLOCK) != 0;
     port->tail++;
@@ -513,6 +530,8 @@ int emu_port_wait(struct emu_port *port, _Atomic uint32_t *const *words, const u
 
     if (n_words == 0 || n_words > WAIT_WORDS_MAX)
         return -EINVAL;
+    if (port->times)
+        return emu_virtual_port_wait(port, words, seen, n_words, deadline_ns);
     emu_cancel_hold(&cancel);
     r = wait_slice(port, words, seen, n_words, deadline_ns, &cancel);
     emu_cancel_release(&cancel);

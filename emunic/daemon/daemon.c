@@ -35,13 +35,15 @@
 #include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/reports/gather.h"
 #include "emunic/daemon/resources/resources.h"
+#include "emunic/daemon/virtual/virtual.h"
 
 static const struct emu_part *const parts[] = {
-    &emu_connections_part, &emu_server_part,    &emu_sessions_part,     &emu_movers_part,    &emu_bind_part,
-    &emu_places_part,      &emu_resources_part, &emu_domains_part,      &emu_lists_part,     &emu_orders_part,
-    &emu_network_part,     &emu_jobs_part,      &emu_host_domains_part, &emu_injection_part, &emu_faults_part,
-    &emu_ce_part,          &emu_msgq_part,      &emu_datagrams_part,    &emu_memory_part,    &emu_portals_part,
-    &emu_commands_part,    &emu_reports_part,   &emu_errors_part,       &emu_ports_part,     &emu_links_part,
+    &emu_connections_part, &emu_server_part,   &emu_sessions_part,  &emu_movers_part,       &emu_virtual_part,
+    &emu_bind_part,        &emu_places_part,   &emu_resources_part, &emu_domains_part,      &emu_lists_part,
+    &emu_orders_part,      &emu_network_part,  &emu_jobs_part,      &emu_host_domains_part, &emu_injection_part,
+    &emu_faults_part,      &emu_ce_part,       &emu_msgq_part,      &emu_datagrams_part,    &emu_memory_part,
+    &emu_portals_part,     &emu_commands_part, &emu_reports_part,   &emu_errors_part,       &emu_ports_part,
+    &emu_links_part,
 };
 static_assert(EMU_ROWS(parts) <= EMU_PARTS_MAX, "a table of all parts has room");
 

@@ -8,6 +8,7 @@
 #include <linux/membarrier.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -152,6 +154,36 @@ static void try_personality(struct emu_doctor_check *check)
         say(check, EMU_DOCTOR_GOOD, "addresses can be the same in all ranks");
 }
 
+/* Trapped: the value is not read. */
+static void note_trap(int number)
+{
+    (void)number;
+    _exit(0);
+}
+
+/* In a child, because a trap would stay. A virtual machine may permit it, and not trap. */
+static void try_counter(struct emu_doctor_check *check)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    if (child == 0) {
+        signal(SIGSEGV, note_trap);
+        if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV) < 0)
+            _exit(1);
+#ifdef __x86_64__
+        __asm__ volatile("rdtsc" : : : "eax", "edx");
+#endif
+        _exit(2);
+    }
+    if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
+        say(check, EMU_DOCTOR_SLOW, "%s",
+            WIFEXITED(status) && WEXITSTATUS(status) == 1 ? "prctl(PR_SET_TSC) is refused" :
+                                                            "rdtsc is not trapped: programs see the host's counter");
+    else
+        say(check, EMU_DOCTOR_GOOD, "rdtsc is trapped");
+}
+
 static void say_limit(struct emu_doctor_check *check, int resource, uint64_t enough, const char *unit, uint64_t scale)
 {
     struct rlimit limit;
@@ -230,6 +262,9 @@ static const struct {
     { { "personality", "static data of a DMAPP program at the same address in all ranks",
         "in a container --security-opt seccomp=unconfined", 0, "" },
       try_personality },
+    { { "counter", "the time-stamp counter in virtual time", "a processor whose kernel and hypervisor trap rdtsc", 0,
+        "" },
+      try_counter },
     { { "shm", "Open MPI's own shared memory", "mount a larger /dev/shm; in a container --shm-size=1g", 0, "" },
       try_shm },
     { { "files", "connections and mappings of many ranks", "ulimit -n 4096", 0, "" }, try_files },

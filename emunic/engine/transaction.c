@@ -414,20 +414,24 @@ static void tell_failure(const struct emu_view *view, const struct emu_transacti
         view->ops->failed(view->ctx, t, status);
 }
 
-void emu_transaction_finish(const struct emu_view *view, struct emu_transaction *t)
+static inline void finish_at_target(const struct emu_view *view, struct emu_transaction *t)
+{
+    if (t->status != EMU_STATUS_OK || t->is_elsewhere)
+        return;
+    if (t->cmd.op == EMU_OP_CQ_WRITE) {
+        if (push_remote(view, t, EMU_SOURCE_CQ_WRITE) == EMU_CQ_FULL)
+            t->status = EMU_STATUS_REMOTE_CQ_FULL;
+    } else if (t->cmd.events & EMU_EV_REMOTE) {
+        if (push_remote(view, t, EMU_SOURCE_REMOTE) == EMU_CQ_FULL)
+            tell_failure(view, t, EMU_STATUS_REMOTE_CQ_FULL);
+    }
+}
+
+static inline void finish_at_initiator(const struct emu_view *view, struct emu_transaction *t)
 {
     const struct emu_cmd *cmd = &t->cmd;
     uint64_t event = cmd->source_event & ~(EMU_EVENT_LAP | EMU_EVENT_REM_OVERRUN);
 
-    if (t->status == EMU_STATUS_OK && !t->is_elsewhere) {
-        if (cmd->op == EMU_OP_CQ_WRITE) {
-            if (push_remote(view, t, EMU_SOURCE_CQ_WRITE) == EMU_CQ_FULL)
-                t->status = EMU_STATUS_REMOTE_CQ_FULL;
-        } else if (cmd->events & EMU_EV_REMOTE) {
-            if (push_remote(view, t, EMU_SOURCE_REMOTE) == EMU_CQ_FULL)
-                tell_failure(view, t, EMU_STATUS_REMOTE_CQ_FULL);
-        }
-    }
     count(view, t);
     if (t->status != EMU_STATUS_OK)
         tell_failure(view, t, t->status);
@@ -453,6 +457,22 @@ void emu_transaction_finish(const struct emu_view *view, struct emu_transaction 
             event |= (uint64_t)EMU_SOURCE_LIBRARY << EMU_EVENT_SOURCE_SHIFT;
         push_source(view, cmd, event);
     }
+}
+
+void emu_transaction_finish(const struct emu_view *view, struct emu_transaction *t)
+{
+    finish_at_target(view, t);
+    finish_at_initiator(view, t);
+}
+
+void emu_transaction_finish_target(const struct emu_view *view, struct emu_transaction *t)
+{
+    finish_at_target(view, t);
+}
+
+void emu_transaction_finish_initiator(const struct emu_view *view, struct emu_transaction *t)
+{
+    finish_at_initiator(view, t);
 }
 
 void emu_transaction_fail(const struct emu_view *view, const struct emu_cmd *cmd, unsigned status)

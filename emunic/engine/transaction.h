@@ -101,6 +101,10 @@ bool emu_transaction_step(const struct emu_view *view, struct emu_transaction *t
 /* Counts the transaction and delivers its events. Ends the transaction's life. */
 void emu_transaction_finish(const struct emu_view *view, struct emu_transaction *t);
 
+/* Its two halves, for those who have time between them: the remote event; then counters and the initiator's events. */
+void emu_transaction_finish_target(const struct emu_view *view, struct emu_transaction *t);
+void emu_transaction_finish_initiator(const struct emu_view *view, struct emu_transaction *t);
+
 /*
  * A transaction whose node is on another host, which checks and does it: what of it is the initiator's. False: `status`
  * tells why it is over already. Call emu_transaction_finish() in the end.

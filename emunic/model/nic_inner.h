@@ -57,15 +57,24 @@ struct op {
     bool is_told_done;  /* completed() was called, or nobody will */
     bool is_channel;    /* holds a block transfer channel */
     bool is_counted;    /* its packets are answered one by one: they count in the window */
+    bool is_kept;       /* live: it is named when it arrives, so it stays until then */
+    bool is_over;       /* nothing but that keeps it */
     uint32_t n_packets; /* to send */
     uint32_t n_sent;
     uint32_t n_answers; /* to come */
     uint32_t n_answered;
+    uint32_t n_asked;  /* live: requests of a get that have reached the target */
     uint64_t ready_ps; /* first packet at the NIC's door */
     uint64_t step_ps;  /* between packets there */
     uint64_t last_ps;  /* latest end of an answer's stages */
     uint64_t order_key;
 };
+
+/* By FMA launch: of another price, for the core and for the NIC. */
+static inline bool is_launched(const struct op *op)
+{
+    return op->type == TYPE_LAUNCH || op->spec.is_launched;
+}
 
 struct queue {
     struct op *first;
@@ -98,6 +107,7 @@ struct assembly {
 enum pending_kind {
     PENDING_FREE = 0,
     PENDING_COMPLETED,
+    PENDING_BEGUN,
     PENDING_ARRIVED,
     PENDING_DATA,     /* a transfer is in memory; a generic host is interrupted */
     PENDING_RECEIVED, /* a message is in memory */
@@ -158,6 +168,7 @@ struct emu_nic_model {
     struct emu_nic_program program;
     enum emu_route_mode mode;
     bool interface_per_core;
+    bool is_live;
     uint64_t packet_gap_ps;
     uint64_t amo_ps;
     uint64_t clock_ps;
@@ -269,6 +280,9 @@ static inline struct op *find_op(const struct node *n, uint16_t seq)
 
 static inline void free_op(struct node *n, struct op *op)
 {
+    op->is_over = true;
+    if (op->is_kept)
+        return;
     n->ops[op->seq & (n->ops_size - 1)] = NULL;
     op->next = n->free_ops;
     n->free_ops = op;

@@ -133,6 +133,14 @@ static enum packet_type type_of(const struct emu_nic_model *nm, const struct emu
     return (enum packet_type)spec->kind;
 }
 
+/* The core's time for an operation, its stores apart. */
+static uint64_t gap_of(const struct emu_node_params *host, const struct emu_nic_op *spec)
+{
+    if (spec->kind != EMU_NIC_LAUNCH && !spec->is_launched)
+        return host->put_gap_ps;
+    return (uint64_t)host->launch_gap_ps * (spec->changes_mdh ? host->launch_mdh_percent : 100) / 100;
+}
+
 /* Occupies the core and sets when the first packet is at the NIC. */
 static void issue(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps)
 {
@@ -141,12 +149,14 @@ static void issue(struct emu_nic_model *nm, struct node *n, struct op *op, uint6
     uint64_t start = later(at_ps, proc->core_ps);
     uint64_t before = api_time(nm, op->spec.api); /* the NIC sees nothing yet */
     uint64_t stores = 0;
-    uint64_t gap = host->put_gap_ps;
+    uint64_t gap = gap_of(host, &op->spec);
 
+    if (op->spec.is_answer) {
+        op->ready_ps = at_ps;
+        return;
+    }
     if (op->spec.kind == EMU_NIC_MESSAGE)
         before += emu_nic_message_work(nm, op->spec.bytes);
-    if (op->type == TYPE_LAUNCH)
-        gap = (uint64_t)host->launch_gap_ps * (op->spec.changes_mdh ? host->launch_mdh_percent : 100) / 100;
     if (op->type == TYPE_PUT || op->type == TYPE_EAGER) {
         stores = time_of(op->spec.bytes, host->store_kbs);
         op->step_ps = time_of(nm->format.payload_bytes_max, host->store_kbs);
@@ -172,6 +182,13 @@ void emu_nic_complete(struct emu_nic_model *nm, struct node *n, struct op *op, u
     emu_nic_await(nm, n, at_ps, &done);
 }
 
+/* Within a node: live, a put that would have several packets. */
+static bool is_begun_first(const struct emu_nic_model *nm, const struct emu_nic_op *spec)
+{
+    return nm->is_live && nm->program.begun && spec->is_told && spec->bytes > nm->format.payload_bytes_max &&
+           (spec->kind == EMU_NIC_PUT || spec->kind == EMU_NIC_BTE_PUT);
+}
+
 /* Between processes of one node: a copy by one of two engines, or by the only one. */
 static int post_local(struct emu_nic_model *nm, struct node *n, uint32_t from, const struct emu_nic_op *spec,
                       uint64_t at_ps)
@@ -181,7 +198,8 @@ static int post_local(struct emu_nic_model *nm, struct node *n, uint32_t from, c
     bool is_message = spec->kind == EMU_NIC_MESSAGE;
     uint32_t way = host->local_is_shared ? 0 : from > spec->to.proc;
     uint64_t cost = time_of(spec->bytes, host->local_kbs);
-    uint64_t start = later(at_ps, proc->core_ps) + api_time(nm, spec->api) + (is_message ? host->send_ps : 0);
+    uint64_t start =
+        later(at_ps, spec->is_answer ? 0 : proc->core_ps) + api_time(nm, spec->api) + (is_message ? host->send_ps : 0);
     struct pending p = {
         .kind = PENDING_COMPLETED,
         .event = { .at = { n->nid, from },
@@ -192,17 +210,25 @@ static int post_local(struct emu_nic_model *nm, struct node *n, uint32_t from, c
     };
     uint64_t end;
 
-    proc->core_ps = start + (is_message ? 0 : host->put_gap_ps);
+    if (!spec->is_answer)
+        proc->core_ps = start + (is_message ? 0 : gap_of(host, spec));
     /* What is under way cannot be told: this one pays for both. */
     if (!host->local_is_shared && n->copy_ps[!way] > start)
         cost += smaller(cost, n->copy_ps[!way] - start) * host->duplex_share / 100000;
     end = serve(&n->copy_ps[way], start, cost);
     emu_nic_await(nm, n, end + (is_message ? 0 : host->local_ps), &p);
+    if (is_begun_first(nm, spec)) {
+        p.kind = PENDING_BEGUN;
+        p.event.at = spec->to;
+        p.event.peer = (struct emu_nic_proc){ n->nid, from };
+        emu_nic_await(nm, n, end - cost + host->local_ps, &p);
+    }
     if (is_message || spec->is_told) {
         p.kind = is_message ? PENDING_RECEIVED : PENDING_ARRIVED;
         p.event.at = spec->to;
         p.event.peer = (struct emu_nic_proc){ n->nid, from };
-        p.event.user = 0;
+        if (!nm->is_live)
+            p.event.user = 0;
         emu_nic_await(nm, n, end + host->local_ps, &p);
     }
     return n->is_out_of_memory ? -ENOMEM : 0;
@@ -218,6 +244,7 @@ int emu_nic_post(struct emu_nic_model *nm, struct emu_nic_proc from, const struc
 
     if ((unsigned)spec->kind >= EMU_NIC_KINDS || from.nid >= n_nodes || spec->to.nid >= n_nodes ||
         from.proc >= EMU_NIC_PROCS_MAX || spec->to.proc >= EMU_NIC_PROCS_MAX ||
+        (spec->has_mode && (unsigned)spec->mode >= EMU_MODES) ||
         (is_word && spec->bytes > nm->format.payload_bytes_max))
         return -EINVAL;
     n = emu_nic_node_of(nm, from.nid);
@@ -231,6 +258,7 @@ int emu_nic_post(struct emu_nic_model *nm, struct emu_nic_proc from, const struc
     op->spec = *spec;
     op->type = type_of(nm, spec);
     op->proc = (uint8_t)from.proc;
+    op->is_kept = nm->is_live && spec->is_told && spec->kind != EMU_NIC_MESSAGE;
     n->counters.eager_messages += op->type == TYPE_EAGER;
     n->counters.rendezvous_messages += op->type == TYPE_READY_TO_SEND;
     issue(nm, n, op, at_ps);
@@ -274,6 +302,12 @@ static void tell_arrived(struct emu_nic_model *nm, struct node *n, struct emu_ni
     nm->program.arrived(nm->program.ctx, nm, e);
 }
 
+static void tell_begun(struct emu_nic_model *nm, struct node *n, struct emu_nic_event *e, uint64_t now_ps)
+{
+    e->at_ps = event_time(n, e->at.proc, now_ps);
+    nm->program.begun(nm->program.ctx, nm, e);
+}
+
 static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t cookie, uint64_t now_ps)
 {
     struct emu_nic_model *nm = ctx;
@@ -295,6 +329,9 @@ static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t coo
     switch (what.kind) {
     case PENDING_COMPLETED:
         tell_completed(nm, n, &what.event, now_ps);
+        return;
+    case PENDING_BEGUN:
+        tell_begun(nm, n, &what.event, now_ps);
         return;
     case PENDING_ARRIVED:
         tell_arrived(nm, n, &what.event, now_ps);
@@ -337,12 +374,13 @@ static int prepare(struct emu_nic_model *nm, const struct emu_nic_setup *setup)
     nm->format = nm->nic.format;
     nm->mode = setup->mode;
     nm->interface_per_core = setup->interface_per_core;
+    nm->is_live = setup->is_live;
     nm->clock_ps = emu_machine_router(setup->machine)->clock_ps;
     nm->packet_gap_ps = nm->host.packet_gap_ps;
     if (nm->packet_gap_ps == 0)
         nm->packet_gap_ps = (uint64_t)nm->nic.access_cycles * 1000000 / nm->nic.clock_mhz;
     nm->amo_ps = (uint64_t)nm->nic.amo_cycles * 1000000 / nm->nic.clock_mhz;
-    if (!is_possible(nm) || (unsigned)nm->mode >= EMU_MODES)
+    if (!is_possible(nm) || (unsigned)nm->mode >= EMU_MODES || (nm->is_live && setup->n_threads > 1))
         return -EINVAL;
     nm->nodes = calloc((size_t)n_nodes + 1, sizeof(*nm->nodes));
     if (!nm->nodes)

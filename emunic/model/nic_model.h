@@ -55,8 +55,12 @@ struct emu_nic_op {
     struct emu_nic_proc to; /* on the same node: a copy in memory, of whatever kind */
     uint32_t bytes;
     bool is_told;     /* the target's process gets an arrived(): it polls; messages always are */
-    bool changes_mdh; /* LAUNCH: another memory handle than before */
-    uint64_t user;    /* back in completed() */
+    bool is_launched; /* AMO: by FMA launch */
+    bool changes_mdh; /* launched: another memory handle than before */
+    bool is_answer;   /* the NIC sends it by itself: no core is asked */
+    bool has_mode;    /* its request packets have a mode of their own; else the setup's */
+    enum emu_route_mode mode;
+    uint64_t user; /* back in completed() */
 };
 
 struct emu_nic_event {
@@ -65,7 +69,7 @@ struct emu_nic_event {
     enum emu_nic_kind kind;
     uint32_t bytes;
     uint64_t at_ps; /* when its core can see it: what it posts then waits until the core is free */
-    uint64_t user;  /* completed() only */
+    uint64_t user;  /* completed(); with is_live the others too */
 };
 
 struct emu_nic_model;
@@ -78,6 +82,8 @@ struct emu_nic_program {
     void (*completed)(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event);
     /* A message was received, or a told operation has put its data into memory. */
     void (*arrived)(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event);
+    /* Live, or NULL: the first of several packets of a told put is at its target, whose host has matched it. */
+    void (*begun)(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event);
 };
 
 struct emu_nic_setup {
@@ -88,12 +94,18 @@ struct emu_nic_setup {
     bool interface_per_core;            /* each process has a host interface of its own (X1); else they share one */
     uint64_t seed;
     uint32_t n_threads; /* 0: one */
+    /*
+     * For programs that keep the data: arrived() names the operation, also that of another node, and tells when a get
+     * or a fetching atomic reaches the memory of its target, if it is told. One thread only.
+     */
+    bool is_live;
 };
 
 /**
  * @retval 0        Made, with its simulation.
  * @retval -ENOTSUP The machine has no routing for packets.
- * @retval -EINVAL  The machine or the host cannot work so: responses of no units but acks, more threads than routers.
+ * @retval -EINVAL  The machine or the host cannot work so: responses of no units but acks, more threads than routers;
+ *                  live with several threads.
  * @retval -ENOMEM  Out of memory.
  */
 int emu_nic_model_create(const struct emu_nic_setup *setup, const struct emu_nic_program *program,
@@ -109,7 +121,7 @@ struct emu_sim *emu_nic_model_sim(struct emu_nic_model *nm);
  * @param[in] from   The process.
  * @param[in] at_ps  When its core turns to it, at the earliest: event->at_ps or later.
  * @retval 0         Posted.
- * @retval -EINVAL   No such kind, node or process; an AMO or launch of more than a packet.
+ * @retval -EINVAL   No such kind, node, process or mode; an AMO or launch of more than a packet.
  * @retval -ENOBUFS  65 536 operations of this node are under way.
  * @retval -ENOMEM   Out of memory.
  */

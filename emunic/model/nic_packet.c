@@ -108,7 +108,7 @@ static void finish_sending(struct emu_nic_model *nm, struct node *n, struct op *
 
 static uint64_t launch_time(const struct emu_nic_model *nm, const struct op *op)
 {
-    return op->type != TYPE_LAUNCH ?
+    return !is_launched(op) ?
                0 :
                (uint64_t)nm->host.launch_node_gap_ps * (op->spec.changes_mdh ? nm->host.launch_mdh_percent : 100) / 100;
 }
@@ -147,7 +147,7 @@ static bool next_request(struct emu_nic_model *nm, struct node *n, uint64_t now_
     if (op->is_counted)
         t = later(t, open_window(nm, n));
     started = t;
-    if (op->type == TYPE_LAUNCH)
+    if (is_launched(op))
         t = serve(&n->launch_ps, t, launch_time(nm, op));
     tag = (struct tag){
         .bytes = op->spec.bytes,
@@ -159,7 +159,7 @@ static bool next_request(struct emu_nic_model *nm, struct node *n, uint64_t now_
         .is_last = op->n_sent + 1 == op->n_packets,
     };
     p->dst_nid = op->spec.to.nid;
-    p->mode = (uint8_t)nm->mode;
+    p->mode = (uint8_t)(op->spec.has_mode ? op->spec.mode : nm->mode);
     p->order_key = op->order_key + op->n_sent;
     p->tag = pack(&tag);
     p->created_ps = send_stages(nm, n, op->proc, t, payload, p->units);
@@ -378,6 +378,42 @@ static void answers_complete(struct emu_nic_model *nm, struct node *n, struct op
     free_op(n, op);
 }
 
+/* Live: what a packet's operation is called at its initiator, which need not keep it any longer. */
+static uint64_t name_arrived(struct emu_nic_model *nm, uint32_t src_nid, uint16_t seq)
+{
+    struct node *initiator = nm->is_live ? nm->nodes[src_nid] : NULL;
+    struct op *op = initiator ? find_op(initiator, seq) : NULL;
+    uint64_t user;
+
+    if (!op)
+        return 0;
+    user = op->spec.user;
+    op->is_kept = false;
+    if (op->is_over)
+        free_op(initiator, op);
+    return user;
+}
+
+/* Live: a request for data is at the target; the last one tells it. */
+static void tell_asked(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
+                       uint64_t at_ps)
+{
+    struct op *op = nm->is_live && tag->is_told ? find_op(nm->nodes[p->src_nid], tag->seq) : NULL;
+    const struct pending what = {
+        .kind = PENDING_ARRIVED,
+        .event = { .at = { n->nid, tag->dst_proc },
+                   .peer = { p->src_nid, tag->src_proc },
+                   .bytes = tag->bytes,
+                   .kind = (enum emu_nic_kind)tag->type,
+                   .user = op ? op->spec.user : 0 },
+    };
+
+    if (!op || ++op->n_asked < op->n_packets)
+        return;
+    (void)name_arrived(nm, p->src_nid, tag->seq);
+    emu_nic_await(nm, n, at_ps, &what);
+}
+
 /* All packets of a transfer are visible, and the host knows. */
 static void transfer_arrived(struct emu_nic_model *nm, struct node *n, struct emu_nic_proc from, const struct tag *tag,
                              uint64_t at_ps)
@@ -388,6 +424,7 @@ static void transfer_arrived(struct emu_nic_model *nm, struct node *n, struct em
         .event = { .at = { n->nid, tag->dst_proc },
                    .peer = from,
                    .bytes = tag->bytes,
+                   .user = tag->is_told ? name_arrived(nm, from.nid, tag->seq) : 0,
                    .kind = is_message ? EMU_NIC_MESSAGE : (enum emu_nic_kind)tag->type },
     };
     struct op *op;
@@ -422,6 +459,25 @@ void emu_nic_data_ended(struct emu_nic_model *nm, struct node *n, const struct p
     transfer_arrived(nm, n, what->event.peer, &tag, interrupt(n, tag.dst_proc, now_ps, nm->host.end_interrupt_ps));
 }
 
+/* Live: the first packet of several. Behind it comes at least another one, so this is told before the arrival. */
+static void tell_first(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
+                       uint64_t at_ps)
+{
+    const struct node *initiator = nm->nodes[p->src_nid];
+    const struct op *op = initiator ? find_op(initiator, tag->seq) : NULL;
+    const struct pending what = {
+        .kind = PENDING_BEGUN,
+        .event = { .at = { n->nid, tag->dst_proc },
+                   .peer = { p->src_nid, tag->src_proc },
+                   .bytes = tag->bytes,
+                   .kind = (enum emu_nic_kind)tag->type,
+                   .user = op ? op->spec.user : 0 },
+    };
+
+    if (op && (tag->type == TYPE_PUT || tag->type == TYPE_BTE_PUT))
+        emu_nic_await(nm, n, at_ps, &what);
+}
+
 /* A packet with data of a put, a message or a stream of answers. */
 static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
                       uint64_t at_ps)
@@ -447,6 +503,8 @@ static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu
     send_ack(nm, n, p, *tag, t);
     if (!a)
         return;
+    if (nm->is_live && nm->program.begun && tag->is_told && n_packets > 1 && a->n_left == n_packets)
+        tell_first(nm, n, p, tag, t + nm->host.write_ps);
     a->last_ps = later(a->last_ps, t + nm->host.write_ps);
     if (--a->n_left > 0)
         return;
@@ -470,10 +528,12 @@ static void take_get(struct emu_nic_model *nm, struct node *n, const struct emu_
     uint64_t t;
 
     if (!nm->host.is_generic) {
+        tell_asked(nm, n, p, tag, at_ps);
         send_reply(nm, n, p, *tag, reply_payload(nm, tag), at_ps);
         return;
     }
     t = interrupt(n, tag->dst_proc, at_ps, nm->host.interrupt_ps) + nm->host.reply_ps;
+    tell_asked(nm, n, p, tag, t);
     stream = emu_nic_send_own(nm, n,
                               &(struct own_op){ .type = TYPE_REPLY_STREAM,
                                                 .proc = tag->dst_proc,
@@ -526,7 +586,10 @@ static void take_answer(struct emu_nic_model *nm, struct node *n, const struct t
 static void take_amo_fetch(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
                            uint64_t at_ps)
 {
-    send_reply(nm, n, p, *tag, tag->bytes, serve(&n->amo_ps, at_ps, nm->amo_ps));
+    uint64_t t = serve(&n->amo_ps, at_ps, nm->amo_ps);
+
+    tell_asked(nm, n, p, tag, t);
+    send_reply(nm, n, p, *tag, tag->bytes, t);
 }
 
 void emu_nic_packet_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps)

@@ -22,8 +22,9 @@ struct gnii_post {
     uint64_t value; /* of the flag, or of the queue write */
     uint64_t flag_addr;
     uint16_t cq_mode;
-    uint8_t op;    /* enum emu_op */
-    uint8_t flags; /* EMU_CMD_* */
+    uint8_t op;       /* enum emu_op */
+    uint8_t flags;    /* EMU_CMD_* */
+    uint8_t delivery; /* enum emu_delivery */
     uint8_t amo_op;
     uint8_t amo_flags;
     uint8_t chain;         /* enum emu_chain */

@@ -31,6 +31,22 @@ bool gnii_post_came_with_aries(const gni_post_descriptor_t *d)
     }
 }
 
+/* What a Gemini does not know it has refused before. */
+static enum emu_delivery delivery_of(uint16_t dlvr_mode)
+{
+    if ((dlvr_mode & GNI_DLVMODE_IN_ORDER) == GNI_DLVMODE_IN_ORDER)
+        return EMU_DELIVERY_IN_ORDER;
+    if (dlvr_mode & GNI_DLVMODE_NMIN_HASH)
+        return EMU_DELIVERY_NMIN_HASH;
+    if (dlvr_mode & (GNI_DLVMODE_MIN_HASH | GNI_DLVMODE_NO_ADAPT))
+        return EMU_DELIVERY_MIN_HASH;
+    if (dlvr_mode & GNI_DLVMODE_ADAPTIVE1)
+        return EMU_DELIVERY_ADAPTIVE_1;
+    if (dlvr_mode & GNI_DLVMODE_ADAPTIVE2)
+        return EMU_DELIVERY_ADAPTIVE_2;
+    return (dlvr_mode & GNI_DLVMODE_ADAPTIVE3) ? EMU_DELIVERY_ADAPTIVE_3 : EMU_DELIVERY_ADAPTIVE_0;
+}
+
 gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_post_descriptor_t *descr,
                                   struct gnii_cq *cq)
 {
@@ -46,6 +62,7 @@ gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_p
         return GNI_RC_INVALID_PARAM;
     if ((descr->dlvr_mode & GNI_DLVMODE_IN_ORDER) == GNI_DLVMODE_IN_ORDER)
         p->flags |= EMU_CMD_IN_ORDER;
+    p->delivery = (uint8_t)delivery_of(descr->dlvr_mode);
     return GNI_RC_SUCCESS;
 }
 
@@ -260,11 +277,19 @@ static uint8_t put_way(const struct gnii_post *p)
     return (p->flags & EMU_CMD_BLOCK) == 0 && p->length_bytes <= EMU_STAGED_MAX ? EMU_CMD_STAGED : 0;
 }
 
+/* One word to or from anywhere, without an event at the target. */
+static bool is_launch(const struct gnii_post *p)
+{
+    return p->ep->nic->launches && (p->op == EMU_OP_PUT || p->op == EMU_OP_AMO) && p->length_bytes <= 8 &&
+           (p->flags & (EMU_CMD_BLOCK | EMU_CMD_FLAG)) == 0 && (p->cq_mode & GNI_CQMODE_REMOTE_EVENT) == 0;
+}
+
 /* Everything but the data of a put. */
 static void fill_command(struct emu_cmd *cmd, const struct gnii_post *p, uint32_t tid)
 {
     cmd->op = p->op;
-    cmd->flags = p->flags;
+    cmd->flags = p->flags | (is_launch(p) ? EMU_CMD_LAUNCH : 0);
+    cmd->handle_flags = (uint8_t)(p->delivery << EMU_HANDLE_MODE_SHIFT);
     cmd->chain = p->chain;
     cmd->events = events_of(p->cq_mode);
     cmd->length_bytes = p->length_bytes;

@@ -51,14 +51,16 @@
 #include "emunic/client/session.h"
 #include "mpi-shim/rank/portals_maps.h"
 
-#define OWN_PLACE   "/mpi-shim/rank/emunic-rank"
-#define BUILT_NODE  "/mpi-shim/node/libemunic-node.so" /* in a build folder */
-#define NODE_MODULE "/libemunic-node.so"               /* beside this program */
-#define NAME_FORMAT "nid%05u"                          /* spec/cray-runtime.md 4.2 */
+#define OWN_PLACE    "/mpi-shim/rank/emunic-rank"
+#define BUILT_NODE   "/mpi-shim/node/libemunic-node.so" /* in a build folder */
+#define NODE_MODULE  "/libemunic-node.so"               /* beside this program */
+#define BUILT_CLOCK  "/mpi-shim/clock/libemunic-clock.so"
+#define CLOCK_MODULE "/libemunic-clock.so"
+#define NAME_FORMAT  "nid%05u" /* spec/cray-runtime.md 4.2 */
 
 /* Folders of a build folder that hold libraries. */
-static const char *const built_folders[] = { "/libugni",      "/mpi-shim/pmi", "/mpi-shim/udreg", "/mpi-shim/alps",
-                                             "/mpi-shim/rca", "/libdmapp",     "/libportals" };
+static const char *const built_folders[] = { "/libugni",        "/mpi-shim/pmi", "/mpi-shim/udreg", "/mpi-shim/alps",
+                                             "/mpi-shim/shmem", "/mpi-shim/rca", "/libdmapp",       "/libportals" };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
@@ -232,12 +234,12 @@ static enum node_view view_wanted(uint32_t rank)
     return VIEW_AUTO;
 }
 
-/* The library that is preloaded: of the build folder this program runs from, or beside it. */
-static int find_node_module(char path_out[PATH_MAX])
+/* A library that is preloaded: of the build folder this program runs from, or beside it. */
+static int find_module(const char *built, const char *installed, char path_out[PATH_MAX])
 {
     ssize_t len = readlink("/proc/self/exe", path_out, PATH_MAX - 1);
     ssize_t own_len = (ssize_t)strlen(OWN_PLACE);
-    const char *place = BUILT_NODE;
+    const char *place = built;
 
     if (len < 0)
         return -errno;
@@ -246,7 +248,7 @@ static int find_node_module(char path_out[PATH_MAX])
         len -= own_len;
     } else {
         len = strrchr(path_out, '/') - path_out;
-        place = NODE_MODULE;
+        place = installed;
     }
     if ((size_t)len + strlen(place) >= PATH_MAX)
         return -ENAMETOOLONG;
@@ -318,7 +320,7 @@ static int give_view(const struct emu_msg_rank *rank)
         unsetenv("EMUNIC_HOST");
     if (r < 0 || view == VIEW_NONE)
         return r;
-    r = find_node_module(module);
+    r = find_module(BUILT_NODE, NODE_MODULE, module);
     if (r == 0)
         r = preload(module);
     if (r < 0 && rank->rank == 0)
@@ -327,6 +329,24 @@ static int give_view(const struct emu_msg_rank *rank)
         return 0;
     snprintf(name, sizeof(name), NAME_FORMAT, rank->nid);
     return set_names(name, view == VIEW_AUTO);
+}
+
+/* Virtual time: the program's clocks show it. EMUNIC_CLOCK=real leaves them the host's. */
+static int give_clock(uint32_t rank)
+{
+    const char *time = getenv("EMUNIC_TIME");
+    const char *clock = getenv("EMUNIC_CLOCK");
+    char module[PATH_MAX] = "";
+    int r;
+
+    if (!time || strcmp(time, "virtual") != 0 || (clock && strcmp(clock, "real") == 0))
+        return 0;
+    r = find_module(BUILT_CLOCK, CLOCK_MODULE, module);
+    if (r == 0)
+        r = preload(module);
+    if (r < 0 && rank == 0)
+        say("%s cannot be preloaded (%s): the program's clocks are the host's", module, strerror(-r));
+    return 0;
 }
 
 /* ---- life ---- */
@@ -388,6 +408,8 @@ int main(int argc, char **argv)
     r = set_environment(server, &rank);
     if (r == 0)
         r = give_view(&rank);
+    if (r == 0)
+        r = give_clock(rank.rank);
     if (r < 0) {
         say("rank %u: environment: %s", rank.rank, strerror(-r));
         return 1;

@@ -31,7 +31,7 @@ ALLOWED.update({
     "emunic/fabric": {"emunic/base", "emunic/abi"},
     "emunic/transport": {"emunic/base", "emunic/abi"},
     "emunic/place": set(),
-    "emunic/daemon": {"emunic/engine", "emunic/fabric", "emunic/transport", "emunic/place", "emunic/base", "emunic/abi"},
+    "emunic/daemon": {"emunic/engine", "emunic/fabric", "emunic/model", "emunic/transport", "emunic/place", "emunic/base", "emunic/abi"},
     "emunic/model": {"emunic/fabric", "emunic/base", "emunic/abi"},
     "emunic/experiments": {"emunic/model", "emunic/fabric", "emunic/base", "emunic/abi"},
     "emunic/cli": {"emunic/daemon", "emunic/experiments", "emunic/model", "emunic/client", "emunic/engine",
@@ -44,7 +44,7 @@ ANYTHING = {"tests"}
 
 # Floors inside a component: a folder may include itself and those before it.
 FLOORS = {
-    "emunic/daemon": ["rights", "world", "core", "peers", "movers", "places", "bind", "errors", "orders", "injection", "ce",
+    "emunic/daemon": ["rights", "world", "core", "peers", "movers", "virtual", "places", "bind", "errors", "orders", "injection", "ce",
                       "portals", "faults", "network", "msgq", "datagrams", "commands", "memory", "jobs", "resources",
                       "reports"],
 }

@@ -87,7 +87,7 @@ static void write_result(struct emu_port_end *port, const struct emu_ce_contribu
         return;
     mem.ops->write(&mem, c->result_addr + offsetof(struct emu_ce_result, result1), words, is_good ? sizeof(words) : 0,
                    &control);
-    emu_rest_disturb(port->segment);
+    emu_port_end_disturb(port);
 }
 
 static struct emu_port_end *poster_of(const struct emu_ce_end *e, const struct emu_ce_contribution *c)
@@ -366,7 +366,7 @@ bool emu_ce_post_taken(struct emu_server *server, uint32_t host, const struct em
     if (post->is_taken)
         return false;
     finish_post(post->port, &post->cmd, &post->contribution, m->status, post->fault);
-    emu_rest_disturb(post->port->segment);
+    emu_port_end_disturb(post->port);
     if (m->status != EMU_STATUS_OK) {
         forget_post(post);
         return true;
@@ -401,7 +401,7 @@ static void fail_post(struct emu_ce_post *post, unsigned status)
         write_result(post->port, &post->contribution, &failed);
     else
         finish_post(post->port, &post->cmd, &post->contribution, status, post->fault);
-    emu_rest_disturb(post->port->segment);
+    emu_port_end_disturb(post->port);
     forget_post(post);
 }
 

@@ -42,6 +42,7 @@
 #include "emunic/daemon/commands/bulk.h"
 #include "emunic/daemon/commands/remote.h"
 #include "emunic/daemon/commands/unreachable.h"
+#include "emunic/daemon/commands/virtual_commands.h"
 #include "emunic/daemon/commands/visit.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/status_row.h"
@@ -49,6 +50,7 @@
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/injection/injection.h"
 #include "emunic/daemon/portals/portals_end.h"
+#include "emunic/daemon/virtual/virtual.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
@@ -103,7 +105,8 @@ static void charge(struct emu_port_end *port, uint64_t bytes)
 
 void emu_datapath_publish_unfinished(struct emu_port_end *port)
 {
-    atomic_store_explicit(&port->segment->unfinished, port->transfers.n + emu_remote_of(port)->n, memory_order_release);
+    atomic_store_explicit(&port->segment->unfinished,
+                          port->transfers.n + port->transfers.n_virtual + emu_remote_of(port)->n, memory_order_release);
 }
 
 void emu_datapath_end_block(struct emu_port_end *port, const struct emu_cmd *cmd)
@@ -121,7 +124,7 @@ static void finish(struct emu_port_end *port, struct emu_transaction *t)
     /* A transaction that failed early names port 0: whom it disturbs in vain. */
     owner = port->domain->ports[t->owner_port];
     if (owner)
-        emu_rest_disturb(owner->segment);
+        emu_port_end_disturb(owner);
 }
 
 /* At most max_bytes more. True: there is more to do; nothing was done now if the transaction waits. */
@@ -275,8 +278,8 @@ static void serve_elsewhere(struct emu_port_end *port, const struct emu_cmd *cmd
 /* Must it wait at the head of the ring: for order, for a limit, for room? */
 static bool must_wait(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
-    if ((needs_order(cmd) && port->transfers.n > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
-        emu_network_is_quiesced(port->server))
+    if ((needs_order(cmd) && port->transfers.n + port->transfers.n_virtual > 0) || is_fenced_off(port, cmd) ||
+        !may_inject(port) || emu_network_is_quiesced(port->server))
         return true;
     /* While this host is alone, nothing is under way to others. */
     if (!emu_hosts_are_several(port->server) ||
@@ -376,8 +379,12 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     if (emu_ptl_is_command(cmd->op)) {
         run_burst(port); /* what came before ends before */
         charge(port, cmd->length_bytes < slice_bytes ? cmd->length_bytes : slice_bytes);
+        if (emu_server_is_virtual(port->server) && emu_portals_end_is_open(port))
+            return emu_portals_virtual_start(port, cmd);
         return emu_portals_end_serve(port, cmd);
     }
+    if (emu_server_is_virtual(port->server))
+        return emu_virtual_command_start(port, cmd);
     if (!is_small(cmd, slice_bytes))
         return serve_large(port, cmd);
     charge(port, cmd->length_bytes);
@@ -386,6 +393,18 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     run_small(port, cmd);
     emu_datapath_end_block(port, cmd);
     return true;
+}
+
+/* Its tail is no more than a ring ahead; else the port ends. */
+static bool has_sound_ring(struct emu_port_end *port, uint64_t waiting)
+{
+    if (waiting <= EMU_RING_SLOTS)
+        return true;
+    emu_log_limited(&port->server->rate, EMU_LOG_WARN, "nid %u inst 0x%x pid %d: command ring broken, port closed",
+                    port->nid, port->instance_id, (int)port->member->pid);
+    port->connection->hung_up = true;
+    emu_connection_destroy(port->connection);
+    return false;
 }
 
 static unsigned serve_ring(struct emu_port_end *port)
@@ -397,13 +416,8 @@ static unsigned serve_ring(struct emu_port_end *port)
 
     if (waiting == 0)
         return 0;
-    if (waiting > EMU_RING_SLOTS) {
-        emu_log_limited(&port->server->rate, EMU_LOG_WARN, "nid %u inst 0x%x pid %d: command ring broken, port closed",
-                        port->nid, port->instance_id, (int)port->member->pid);
-        port->connection->hung_up = true;
-        emu_connection_destroy(port->connection);
+    if (!has_sound_ring(port, waiting))
         return 1;
-    }
     while (done < waiting && done < COMMANDS_PER_ROUND) {
         struct emu_cmd cmd = port->ring.slots[port->ring.head & (EMU_RING_SLOTS - 1)];
 
@@ -418,7 +432,7 @@ static unsigned serve_ring(struct emu_port_end *port)
     emu_datapath_publish_unfinished(port);
     if (done > 0) {
         atomic_store_explicit(&port->segment->head, port->ring.head, memory_order_release);
-        emu_rest_disturb(port->segment);
+        emu_port_end_disturb(port);
         port->server->counts.served_port = port->index;
     }
     return done;
@@ -467,7 +481,7 @@ static unsigned serve_transfers(struct emu_port_end *port)
             emu_datapath_end_block(port, &transfer->transaction.cmd);
             emu_datapath_publish_unfinished(port);
             free_transfer(port, transfer);
-            emu_rest_disturb(port->segment);
+            emu_port_end_disturb(port);
         }
         transfer = next;
         done++;
@@ -534,11 +548,49 @@ static unsigned serve_in_turns(struct emu_server *server)
     return done;
 }
 
+/* Virtual time: the port's first command, whose turn it is. */
+static void serve_one(struct emu_port_end *port)
+{
+    uint64_t tail = atomic_load_explicit(&port->segment->tail, memory_order_acquire);
+    uint64_t waiting = tail - port->ring.head;
+    struct emu_cmd cmd;
+
+    if (!has_sound_ring(port, waiting))
+        return;
+    cmd = port->ring.slots[port->ring.head & (EMU_RING_SLOTS - 1)];
+    if (!serve_command(port, &cmd)) {
+        emu_virtual_hold(port);
+        return;
+    }
+    emu_virtual_served(port);
+    port->ring.head++;
+    port->ring.served++;
+    emu_datapath_publish_unfinished(port);
+    atomic_store_explicit(&port->segment->head, port->ring.head, memory_order_release);
+    if (waiting == EMU_RING_SLOTS) /* else nobody waits for that */
+        emu_port_end_disturb(port);
+}
+
+static unsigned serve_in_virtual_time(struct emu_server *server)
+{
+    struct emu_port_end *port;
+    unsigned done = 0;
+
+    while (done < COMMANDS_PER_ROUND && (port = emu_virtual_next(server))) {
+        serve_one(port);
+        done++;
+    }
+    return done;
+}
+
 static unsigned serve_all(struct emu_server *server)
 {
     struct emu_port_end *port = LIST_FIRST(&server->ports);
-    unsigned done = emu_remote_round(server);
+    unsigned done;
 
+    if (emu_server_is_virtual(server))
+        return serve_in_virtual_time(server);
+    done = emu_remote_round(server);
     if (emu_users_compete(emu_users_of(server)))
         return done + serve_in_turns(server);
     while (port) {
@@ -563,6 +615,8 @@ static bool has_work(struct emu_server *server)
 {
     struct emu_port_end *port;
 
+    if (emu_server_is_virtual(server))
+        return emu_virtual_has_work(server);
     if (emu_remote_has_work(server))
         return true;
     LIST_FOREACH(port, &server->ports, link) {
@@ -658,6 +712,7 @@ static int begin_port(struct emu_port_end *port)
 static void end_port(struct emu_port_end *port)
 {
     drop_transfers(port);
+    emu_virtual_commands_leave(port);
     emu_remote_end_port(port);
     emu_unreachable_end_port(port);
 }

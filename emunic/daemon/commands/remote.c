@@ -250,7 +250,7 @@ static void finish_if_over(struct emu_errand *errand)
     emu_datapath_end_block(port, cmd);
     forget(errand);
     emu_datapath_publish_unfinished(port);
-    emu_rest_disturb(port->segment);
+    emu_port_end_disturb(port);
 }
 
 /* ---- sending ---- */

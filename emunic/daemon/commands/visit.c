@@ -144,12 +144,12 @@ static unsigned begin(struct emu_server *server, struct visitor *visitor, const 
 /* Events, and wakes who may wait for what has come. */
 static unsigned finish(const struct visitor *visitor, const struct emu_view *view, struct emu_transaction *t)
 {
-    const struct emu_port_end *owner;
+    struct emu_port_end *owner;
 
     emu_transaction_finish(view, t);
     owner = visitor->domain->ports[t->owner_port];
     if (owner)
-        emu_rest_disturb(owner->segment);
+        emu_port_end_disturb(owner);
     return t->status;
 }
 

@@ -124,6 +124,7 @@ static void fill_table(const struct emu_server *server, const struct emu_domain_
     t->device = emu_machine_nic(server->machine)->device;
     t->format = emu_machine_nic(server->machine)->format;
     atomic_store(&t->flags, spec->flags | (server->starts_routed ? EMU_TABLE_ROUTED : 0) |
+                                (emu_server_is_virtual(server) ? EMU_TABLE_VIRTUAL : 0) |
                                 (emu_quiesce_has_barrier() ? 0 : EMU_TABLE_FENCED));
     for (uint32_t nid = 0; nid < t->n_nids; nid++)
         index_of[nid] = EMU_NID_NONE;
@@ -189,7 +190,7 @@ static void disturb(struct emu_domain *domain)
 
     LIST_FOREACH(member, &domain->members, link) {
         LIST_FOREACH(port, &member->ports, member_link)
-            emu_rest_disturb(port->segment);
+            emu_port_end_disturb(port);
     }
 }
 

@@ -214,7 +214,7 @@ static struct emu_server *allocate(const struct emu_server_options *options, con
     server->spare_fd = -1;
     server->n_hosts = 1;
     server->stops_with_last_job = options->stops_with_last_job;
-    server->starts_routed = options->starts_routed;
+    server->starts_routed = options->starts_routed || options->time;
     server->counts.started_ns = emu_clock_ns();
     LIST_INIT(&server->connections);
     LIST_INIT(&server->domains);

@@ -39,6 +39,17 @@ struct emu_status_host;
 /* Outcome of a request whose reply comes later. */
 #define EMU_DEFERRED 1000
 
+/* Virtual time (daemon/virtual). */
+struct emu_time_options {
+    uint32_t compute;     /* enum emu_vclock_compute */
+    uint32_t factor_ppm;  /* of measured processor time */
+    uint64_t fixed_ps;    /* of each call */
+    uint64_t poll_ps;     /* of an empty poll */
+    uint64_t epoch_ns;    /* date of its begin */
+    uint64_t seed;        /* of the network's choices */
+    uint32_t max_lag_ppm; /* of the run: with more lag its figures are said to be wrong */
+};
+
 struct emu_server_options {
     const char *name;
     const char *machine; /* spec for emu_machine_load() */
@@ -52,6 +63,7 @@ struct emu_server_options {
     const struct emu_fault_rule *faults; /* of each domain from its start; valid ones; must outlive the server */
     uint32_t n_faults;
     const struct emu_hosts_options *hosts; /* NULL: this one alone */
+    const struct emu_time_options *time;   /* NULL: functional time */
     const uint64_t *user_limits;           /* what a user may have, by enum emu_user_kind; 0, NULL: the settings */
 };
 

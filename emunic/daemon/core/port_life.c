@@ -98,7 +98,8 @@ static int make_segment(struct emu_port_end *port)
 {
     uint64_t slot_off = sizeof(struct emu_segment);
     uint64_t staging_off = slot_off + (uint64_t)EMU_RING_SLOTS * sizeof(struct emu_cmd);
-    uint64_t flow_off = staging_off + EMU_STAGING_BYTES;
+    uint64_t time_off = staging_off + EMU_STAGING_BYTES;
+    uint64_t flow_off = time_off + EMU_RING_SLOTS * sizeof(uint64_t);
     uint64_t flows_end = flow_off + 2ull * port->domain->n_nodes * sizeof(struct emu_flow_counts);
     struct emu_segment *segment;
     int fd;
@@ -125,6 +126,7 @@ static int make_segment(struct emu_port_end *port)
     segment->staging_off = staging_off;
     segment->staging_bytes = EMU_STAGING_BYTES;
     segment->flow_off = flow_off;
+    port->ring.times_off = time_off;
     port->segment = segment;
     port->segment_fd = fd;
     port->ring.slots = (struct emu_cmd *)((char *)segment + slot_off);
@@ -195,6 +197,7 @@ static struct emu_port_end *allocate(struct emu_connection *connection, struct e
                                    .segment_fd = -1 };
     LIST_INIT(&port->memory.mds);
     TAILQ_INIT(&port->transfers.list);
+    LIST_INIT(&port->transfers.virtual_list);
     return port;
 }
 
@@ -402,7 +405,7 @@ static void fill_gap(struct emu_domain *domain, const struct gap *gap)
     emu_channel_end_tell_again(port, gap->cq);
     if (n_filled == 0)
         return;
-    emu_rest_disturb(port->segment);
+    emu_port_end_disturb(port);
     emu_log(EMU_LOG_INFO, "nid %u inst 0x%x: filled a gap that a dead process left in queue %u", port->nid,
             port->instance_id, gap->cq);
 }

@@ -47,7 +47,7 @@ static void tell(struct emu_port_end *port, int ready_change)
     atomic_fetch_add_explicit(&s->datagram_news, 1, memory_order_seq_cst);
     if (atomic_exchange_explicit(&s->datagram_waits, 0, memory_order_seq_cst) != 0)
         syscall(SYS_futex, &s->datagram_news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-    emu_rest_disturb(s);
+    emu_port_end_disturb(port);
 }
 
 static void forget(struct emu_port_end *port, struct emu_datagram *d)

@@ -231,7 +231,7 @@ bool emu_portals_end_try_lock(struct emu_ptl_ni *ni)
 void emu_portals_end_unlock(struct emu_port_end *owner)
 {
     emu_ptl_unlock(end_of(owner)->ni);
-    emu_rest_disturb(owner->segment);
+    emu_port_end_disturb(owner);
 }
 
 /* `seen` is nobody's name. */

@@ -45,6 +45,8 @@ static inline bool emu_portals_end_is_open(const struct emu_port_end *port)
 bool emu_portals_end_is_busy(struct emu_port_end *port);
 /* Goes on with the command at the head of the port's ring. True: it is over. */
 bool emu_portals_end_serve(struct emu_port_end *port, const struct emu_cmd *cmd);
+/* Virtual time: the command at the head of the ring goes into the model. False: it must wait for one that is there. */
+bool emu_portals_virtual_start(struct emu_port_end *port, const struct emu_cmd *cmd);
 /* The command fails before anything of it was done; its initiator hears of it. */
 void emu_portals_end_fail(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned status);
 /* Whom a command goes to; NULL: nobody. */

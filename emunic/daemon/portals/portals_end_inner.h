@@ -78,6 +78,15 @@ int emu_portals_command_open(struct emu_port_end *port);
 void emu_portals_command_close(struct emu_port_end *port);
 /* Goes on with those that have left their rings. */
 void emu_portals_command_round(struct emu_server *server);
+
+/* ---- portals_virtual.c: commands in virtual time ---- */
+
+/* Room for them. 0, also if there is some already, or -ENOMEM. */
+int emu_portals_virtual_open(struct emu_port_end *port);
+void emu_portals_virtual_close(struct emu_port_end *port);
+
+/* ---- portals_work.c ---- */
+
 /* What a command says. */
 struct emu_ptl_send emu_portals_send_of(const struct emu_ptl_cmd *cmd);
 /* 0, or the enum emu_status for what emu_ptl_move() returned. */

@@ -42,8 +42,11 @@ static void end_domain(struct emu_server *server, struct emu_domain *domain)
 
 static int answer_open(struct emu_request *request)
 {
-    int r = emu_portals_command_open(request->port);
+    int r;
 
+    r = emu_portals_command_open(request->port);
+    if (r == 0 && emu_server_is_virtual(request->port->server))
+        r = emu_portals_virtual_open(request->port);
     return r < 0 ? r : emu_request_pass(request, emu_portals_end_open(request->port, &request->msg->portals), false);
 }
 
@@ -105,6 +108,7 @@ static void end_port(struct emu_port_end *port)
         emu_portals_end_close(port);
     }
     emu_portals_command_close(port);
+    emu_portals_virtual_close(port);
     free(port->slots[EMU_PORT_PORTALS_REMOTE]);
     port->slots[EMU_PORT_PORTALS_REMOTE] = NULL;
 }

@@ -23,6 +23,7 @@ struct emu_file_place;
 struct emu_port_end;
 struct emu_segment_list;
 struct emu_user;
+struct emu_virtual_process;
 struct ucred;
 
 /* What parts keep of a domain. A part reads and writes its own slots alone. */
@@ -64,8 +65,10 @@ struct emu_member {
     LIST_HEAD(, emu_bulk_piece) pieces; /* of them, that the transport reads or writes */
     LIST_HEAD(, emu_file) files;        /* that its registrations lie in */
     uint32_t n_files;
-    LIST_HEAD(, emu_shared_file) shared; /* what parts share with it */
-    struct emu_bind_group *bind_group;   /* borrowed; NULL: not known */
+    LIST_HEAD(, emu_shared_file) shared;         /* what parts share with it */
+    struct emu_bind_group *bind_group;           /* borrowed; NULL: not known */
+    struct emu_virtual_process *virtual_process; /* borrowed; NULL: it has no clocks (yet) */
+    bool has_news;                               /* something has happened to its memory, queues or requests */
 };
 
 enum emu_suspension { EMU_RUNS, EMU_SUSPENDS, EMU_SUSPENDED };

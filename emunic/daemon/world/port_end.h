@@ -16,11 +16,13 @@
 #include "emunic/daemon/world/index.h"
 #include "emunic/daemon/world/server.h"
 #include "emunic/engine/completion_queue.h"
+#include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
 
 struct emu_connection;
 struct emu_md_end;
 struct emu_transfer;
+struct emu_virtual_command;
 
 /* What parts keep of a port. A part reads and writes its own slots alone. */
 enum emu_port_slot {
@@ -31,6 +33,7 @@ enum emu_port_slot {
     EMU_PORT_MOVED,
     EMU_PORT_PORTALS,
     EMU_PORT_PORTALS_REMOTE,
+    EMU_PORT_PORTALS_VIRTUAL,
     EMU_PORT_PORTALS_WORK,
     EMU_PORT_REMOTE,
     EMU_PORT_SLOTS,
@@ -51,9 +54,12 @@ struct emu_cq_end {
 /* Its command ring. */
 struct emu_port_ring {
     struct emu_cmd *slots;
-    uint64_t head;   /* commands taken */
-    uint64_t served; /* of them, for status */
-    uint32_t turn;   /* of its user that it had last (world/turns.h) */
+    uint64_t head;      /* commands taken */
+    uint64_t served;    /* of them, for status */
+    uint32_t turn;      /* of its user that it had last (world/turns.h) */
+    uint64_t times_off; /* in the segment: virtual times of the commands */
+    bool is_held;       /* virtual time: the first command waits for the end of an operation */
+    bool was_held;      /* likewise: it has waited */
 };
 
 struct emu_port_queues {
@@ -81,6 +87,8 @@ struct emu_port_transfers {
     uint32_t n;
     uint32_t n_blocks; /* block transfers among them, and to other hosts */
     uint64_t blocks_ended;
+    LIST_HEAD(, emu_virtual_command) virtual_list;
+    uint32_t n_virtual;         /* operations under way in virtual time */
     struct emu_transfer *small; /* owned: the small command that waits for a mover; NULL: never yet */
     bool small_waits;           /* it stands at the head of the ring */
 };
@@ -123,6 +131,13 @@ static inline bool emu_port_end_is_elsewhere(const struct emu_port_end *port, ui
 static inline struct emu_cq_producer *emu_port_end_queue(struct emu_port_end *port, uint32_t cq)
 {
     return port && cq < EMU_CQS_MAX && port->queues.cqs[cq].in_use ? &port->queues.cqs[cq].producer : NULL;
+}
+
+/* Something has happened that the port's owner may wait for: wakes it where it rests. */
+static inline void emu_port_end_disturb(struct emu_port_end *port)
+{
+    emu_rest_disturb(port->segment);
+    port->member->has_news = true;
 }
 
 /* Adds what the port has sent to a node of its domain. */

@@ -66,6 +66,7 @@ enum emu_server_slot {
     EMU_SERVER_RIGHTS,
     EMU_SERVER_SESSIONS,
     EMU_SERVER_USERS,
+    EMU_SERVER_VIRTUAL,
     EMU_SERVER_VISITS,
     EMU_SERVER_WATCHER,
     EMU_SERVER_WAYS,
@@ -120,6 +121,12 @@ struct emu_server {
 static inline bool emu_hosts_are_several(const struct emu_server *server)
 {
     return server->n_hosts > 1;
+}
+
+/* Are its programs in virtual time? Known before there is a domain. */
+static inline bool emu_server_is_virtual(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_VIRTUAL];
 }
 
 /* What it has given up; NULL while it starts. */

@@ -43,7 +43,7 @@ int PMI_Finalize(void)
 
 int PMI_Abort(int exit_code, const char error_msg[])
 {
-    pmii_session_abort(1, exit_code, error_msg);
+    pmii_session_abort(1, (exit_code & 0xff) != 0 ? exit_code : 1, error_msg);
 }
 
 /* ---- who am I ---- */

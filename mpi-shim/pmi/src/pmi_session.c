@@ -214,7 +214,7 @@ int pmii_session_unref(void)
 
 _Noreturn void pmii_session_abort(int whole_job, int status, const char *message)
 {
-    int exit_status = (status & 0xff) != 0 ? status & 0xff : 1;
+    int exit_status = status & 0xff;
 
     if (message && *message != '\0')
         fprintf(stderr, "%s%s", message, message[strlen(message) - 1] == '\n' ? "" : "\n");

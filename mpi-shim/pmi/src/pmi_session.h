@@ -45,8 +45,16 @@ int pmii_session_ref(void);
 int pmii_session_unref(void);
 int pmii_session_is_initialised(void);
 
-/** End job or process; does not return. Takes no lock that another thread could hold. */
-_Noreturn void pmii_session_abort(int whole_job, int status, const char *message);
+/**
+ * End job or process; does not return. Takes no lock that another thread could hold. Exported for libsma, whose
+ * shmem_global_exit(0) is no failure; in no installed header.
+ *
+ * @param whole_job  0: this process alone.
+ * @param status     Its low 8 bits are the status of job or process.
+ * @param message    A line for stderr; may be NULL.
+ */
+__attribute__((visibility("default"))) _Noreturn void pmii_session_abort(int whole_job, int status,
+                                                                         const char *message);
 
 /** The one place where results become PMI codes; PMI-2 has the same numbers. */
 int pmii_rc(int result);

@@ -32,6 +32,8 @@
 #include <udreg_pub.h>
 #elif defined(MODULE_cray_rca)
 #include <rca_lib.h>
+#elif defined(MODULE_cray_shmem)
+#include <shmem.h>
 #else
 #error "a module that has no program here"
 #endif
@@ -61,6 +63,11 @@ static int is_well(void)
     int spawned;
 
     return PMI_Init(&spawned) == PMI_SUCCESS && PMI_Finalize() == PMI_SUCCESS;
+#elif defined(MODULE_cray_shmem)
+    int major = 0, minor = 0;
+
+    shmem_info_get_version(&major, &minor);
+    return major == 1;
 #elif defined(MODULE_cray_alpslli)
     size_t len = 0;
     int status;

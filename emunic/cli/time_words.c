@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Virtual time on the command line: what moves the clocks of ranks. The date of its begin is the same in each run, so
+ * that a program that prints it prints the same.
+ */
+#include "emunic/cli/time_words.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emunic/abi/virtual_clock.h"
+
+#define FACTOR_MAX 1000.0
+#define FIXED_MAX  1e9                    /* ns: a second */
+#define MAX_LAG    1.0                    /* percent of the run */
+#define POLL_PS    10000u                 /* an empty poll: a load and a branch of a core of the time */
+#define EPOCH_NS   1262304000000000000ull /* 2010-01-01 */
+#define MEASURED   "measured"
+#define FIXED      "fixed:"
+
+const char *const emu_cli_times[] = { "functional", "virtual", NULL };
+const char *const emu_cli_clocks[] = { "virtual", "real", NULL };
+
+/* A number behind the words, from min to max. */
+static bool read_number(const char *text, double min, double max, double *number_out)
+{
+    char *end;
+
+    *number_out = strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*number_out) && *number_out >= min && *number_out <= max;
+}
+
+static bool read_compute(const char *text, struct emu_time_options *options)
+{
+    double number;
+
+    options->factor_ppm = 1000000;
+    if (strcmp(text, "none") == 0) {
+        options->compute = EMU_VCLOCK_COMPUTE_NONE;
+        return true;
+    }
+    if (strncmp(text, FIXED, strlen(FIXED)) == 0) {
+        options->compute = EMU_VCLOCK_COMPUTE_FIXED;
+        if (!read_number(text + strlen(FIXED), 1e-3, FIXED_MAX, &number))
+            return false;
+        options->fixed_ps = (uint64_t)(number * 1000);
+        return true;
+    }
+    if (strncmp(text, MEASURED, strlen(MEASURED)) != 0)
+        return false;
+    options->compute = EMU_VCLOCK_COMPUTE_MEASURED;
+    text += strlen(MEASURED);
+    if (text[0] == '\0')
+        return true;
+    if (text[0] != ':' || !read_number(text + 1, 1e-6, FACTOR_MAX, &number))
+        return false;
+    options->factor_ppm = (uint32_t)(number * 1e6);
+    return true;
+}
+
+bool emu_time_compute_is_valid(const char *text)
+{
+    struct emu_time_options options = { 0 };
+
+    return read_compute(text, &options);
+}
+
+bool emu_time_max_lag_is_valid(const char *text)
+{
+    double percent;
+
+    return read_number(text, 0, 100, &percent);
+}
+
+void emu_time_read(const char *compute, const char *max_lag, struct emu_time_options *options_out)
+{
+    double percent = MAX_LAG;
+
+    *options_out = (struct emu_time_options){ .factor_ppm = 1000000, .poll_ps = POLL_PS, .epoch_ns = EPOCH_NS };
+    if (compute)
+        (void)read_compute(compute, options_out);
+    if (max_lag)
+        (void)read_number(max_lag, 0, 100, &percent);
+    options_out->max_lag_ppm = (uint32_t)(percent * 1e4);
+}

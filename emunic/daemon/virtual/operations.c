@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations in the model.
+ *
+ * Each operation is told twice: when it has reached the memory of its target, where its owner moves the data, and when
+ * it is complete at its initiator. Machines without answers complete an operation when it is sent, so the later of both
+ * is its end. The model stops at each, because those who waited for it may have to go on then.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emunic/daemon/virtual/inner.h"
+
+static void note_effect(struct emu_virtual *v, struct emu_nic_model *nm, const struct emu_nic_event *event,
+                        enum emu_virtual_effect_kind kind)
+{
+    struct emu_virtual_effect *effect = malloc(sizeof(*effect));
+
+    if (!effect)
+        abort(); /* as in the simulator: an operation that never ends is worse */
+    *effect = (struct emu_virtual_effect){ .op = (struct emu_virtual_op *)(uintptr_t)event->user,
+                                           .at_ps = event->at_ps,
+                                           .kind = kind };
+    STAILQ_INSERT_TAIL(&v->due, effect, link);
+    emu_sim_stop(emu_nic_model_sim(nm));
+}
+
+/* Told only where somebody wants to know. */
+static void begun(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event)
+{
+    const struct emu_virtual_op *op = (const struct emu_virtual_op *)(uintptr_t)event->user;
+
+    if (op && op->begun)
+        note_effect(ctx, nm, event, EFFECT_BEGUN);
+}
+
+static void arrived(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event)
+{
+    if (event->user != 0)
+        note_effect(ctx, nm, event, EFFECT_ARRIVED);
+}
+
+static void completed(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event)
+{
+    note_effect(ctx, nm, event, EFFECT_ENDED);
+}
+
+/* Does a thread of the process run, so that it could see half of what happens? */
+static bool runs(const struct emu_virtual *v, const struct emu_virtual_process *p)
+{
+    if (!p || v->options.compute == EMU_VCLOCK_COMPUTE_MEASURED)
+        return false;
+    for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
+        const struct clock_end *end = &p->clocks[i];
+
+        if (end->state == EMU_VCLOCK_RUNS && !end->is_absent && !end->is_moved_by_cpu)
+            return true;
+    }
+    return false;
+}
+
+/* False: a lock is not free; the effect stays due. */
+static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect)
+{
+    struct emu_virtual_op *op = effect->op;
+
+    if (effect->at_ps > v->now_ps)
+        v->now_ps = effect->at_ps;
+    if (effect->kind == EFFECT_BEGUN)
+        return op->begun(op);
+    if (effect->kind == EFFECT_ENDED) {
+        if (op->ended && !op->ended(op))
+            return false;
+        op->has_ended = true;
+    } else if (!op->has_arrived) {
+        if (!op->arrived(op))
+            return false;
+        op->has_arrived = true;
+    }
+    if (op->has_arrived && op->has_ended) {
+        LIST_REMOVE(op, link);
+        op->completed(op);
+    }
+    return true;
+}
+
+bool emu_virtual_apply_effects(struct emu_virtual *v, bool *waits_out)
+{
+    struct emu_virtual_effect *effect;
+    bool has_applied = false;
+
+    *waits_out = false;
+    while ((effect = STAILQ_FIRST(&v->due))) {
+        const struct emu_virtual_op *op = effect->op;
+
+        /* The data of a get, and a fetched word, are at the initiator early. */
+        if (runs(v, op->from) || (effect->kind != EFFECT_ENDED && runs(v, op->to))) {
+            *waits_out = true;
+            return has_applied;
+        }
+        if (!apply(v, effect)) {
+            v->is_blocked = true; /* nobody rings when he unlocks: the loop looks again soon */
+            *waits_out = true;
+            return has_applied;
+        }
+        STAILQ_REMOVE_HEAD(&v->due, link);
+        free(effect);
+        has_applied = true;
+    }
+    return has_applied;
+}
+
+void emu_virtual_forget_process(struct emu_virtual *v, const struct emu_virtual_process *p)
+{
+    struct emu_virtual_op *op;
+
+    LIST_FOREACH(op, &v->ops, link) {
+        op->from = op->from == p ? NULL : op->from;
+        op->to = op->to == p ? NULL : op->to;
+    }
+}
+
+int emu_virtual_create_model(struct emu_server *server, struct emu_complaint *why)
+{
+    struct emu_virtual *v = virtual_of(server);
+    const struct emu_node_params *host = emu_machine_node_params(server->machine);
+    const struct emu_nic_program program = { .ctx = v, .completed = completed, .begun = begun, .arrived = arrived };
+    struct emu_nic_setup setup = { .machine = server->machine, .seed = v->options.seed, .is_live = true };
+    int r;
+
+    if (!host) {
+        snprintf(why->text, why->bytes,
+                 "machine '%s' has no host parameters (section host:), so there is no virtual time",
+                 emu_machine_name(server->machine));
+        return -EINVAL;
+    }
+    setup.host = *host;
+    v->clock_ps = emu_machine_router(server->machine)->clock_ps;
+    r = emu_nic_model_create(&setup, &program, &v->model);
+    if (r < 0)
+        snprintf(why->text, why->bytes, "machine '%s' cannot be simulated: %s", emu_machine_name(server->machine),
+                 strerror(-r));
+    return r;
+}
+
+bool emu_virtual_run_model(struct emu_virtual *v, uint64_t limit_ps)
+{
+    struct emu_sim *sim = emu_nic_model_sim(v->model);
+
+    if (limit_ps < v->now_ps)
+        limit_ps = v->now_ps;
+    /* The slot of the clock in which the limit lies is done as a whole. */
+    emu_sim_run(sim, limit_ps > NEVER / 2 ? NEVER / 2 : limit_ps + v->clock_ps);
+    if (!STAILQ_EMPTY(&v->due))
+        return true;
+    if (limit_ps != NEVER)
+        v->now_ps = limit_ps;
+    return false;
+}
+
+bool emu_virtual_model_is_empty(const struct emu_virtual *v)
+{
+    return LIST_EMPTY(&v->ops);
+}
+
+static enum emu_nic_kind kind_of(enum emu_virtual_kind kind)
+{
+    static const enum emu_nic_kind kinds[] = {
+        [EMU_VIRTUAL_PUT] = EMU_NIC_PUT,           [EMU_VIRTUAL_GET] = EMU_NIC_GET,
+        [EMU_VIRTUAL_AMO] = EMU_NIC_AMO,           [EMU_VIRTUAL_AMO_FETCH] = EMU_NIC_AMO_FETCH,
+        [EMU_VIRTUAL_BLOCK_PUT] = EMU_NIC_BTE_PUT, [EMU_VIRTUAL_BLOCK_GET] = EMU_NIC_BTE_GET,
+        [EMU_VIRTUAL_LAUNCH] = EMU_NIC_LAUNCH,     [EMU_VIRTUAL_ANSWER] = EMU_NIC_PUT,
+    };
+
+    return kinds[kind];
+}
+
+int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const struct emu_virtual_move *move)
+{
+    struct emu_virtual *v = virtual_of(port->server);
+    struct emu_virtual_process *from = port->member->virtual_process;
+    struct emu_virtual_process *to = move->to ? move->to->virtual_process : NULL;
+    const struct emu_nic_op spec = {
+        .kind = kind_of(move->kind),
+        .to = { .nid = move->to_nid, .proc = to ? to->proc : 0 },
+        .bytes = move->bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)move->bytes,
+        .is_told = true,
+        .is_launched = move->is_launched,
+        .changes_mdh = move->changes_mdh,
+        .is_answer = move->kind == EMU_VIRTUAL_ANSWER,
+        .has_mode = true,
+        .mode = move->mode,
+        .user = (uint64_t)(uintptr_t)op,
+    };
+    const struct emu_nic_proc at = { .nid = port->nid, .proc = from ? from->proc : 0 };
+    int r = emu_nic_post(v->model, at, &spec, v->now_ps);
+
+    if (r < 0)
+        return r;
+    op->has_arrived = op->has_ended = false;
+    op->from = from;
+    op->to = to;
+    LIST_INSERT_HEAD(&v->ops, op, link);
+    return 0;
+}

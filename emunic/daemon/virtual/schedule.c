@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whose turn it is: conservative, in the order of virtual time.
+ *
+ * The next thing is the earliest of: the first command of a port, a clock that wants to look, a clock whose waiting
+ * ends. The model goes on up to it, and effects that it has on the way come first: they make lookers of those who
+ * wait. Nothing passes a clock that runs, because its thread may still post something at its time. Among equal times
+ * commands come before looks, and the process with the lower rank first; so the order does not depend on the host. An
+ * effect at a process that runs waits for the next request of that process (operations.c).
+ *
+ * When all wait and nothing is under way, time moves in growing steps for those who poll, so that time-outs of programs
+ * end; while somebody is outside the model, every QUIET_NS of the host's time. A time that has moved so for long, and
+ * blocking calls without a time-out, are told as a deadlock, once.
+ * Source: R. M. Fujimoto, "Parallel Discrete Event Simulation", CACM 33(10), 1990 (conservative order).
+ */
+#include "emunic/base/clock.h"
+#include "emunic/daemon/virtual/inner.h"
+
+#define STEP_FIRST_PS  1000000u         /* 1 us */
+#define STEP_MAX_PS    1000000000000ull /* 1 s */
+#define QUIET_NS       100000000u
+#define STUCK_AFTER_PS 3600000000000000ull /* an hour */
+
+struct next_command {
+    uint64_t at_ps;
+    struct emu_port_end *port; /* NULL: none */
+};
+
+static uint32_t order_of(const struct emu_port_end *port)
+{
+    const struct emu_virtual_process *p = port->member->virtual_process;
+
+    return p ? p->order : UINT32_MAX;
+}
+
+/* When the first command of the port is due. NEVER: there is none, or it waits. */
+static uint64_t command_ps(const struct emu_port_end *port)
+{
+    const _Atomic uint64_t *times = (const _Atomic uint64_t *)((const char *)port->segment + port->ring.times_off);
+
+    /* Pairs with the release in emu_port_publish(). */
+    if (port->ring.is_held || port->domain->job.suspension != EMU_RUNS ||
+        atomic_load_explicit(&port->segment->tail, memory_order_acquire) == port->ring.head)
+        return NEVER;
+    return atomic_load_explicit(&times[port->ring.head & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
+}
+
+static bool comes_before(const struct emu_port_end *port, uint64_t at_ps, const struct next_command *than)
+{
+    if (at_ps != than->at_ps)
+        return at_ps < than->at_ps;
+    if (!than->port || order_of(port) != order_of(than->port))
+        return !than->port || order_of(port) < order_of(than->port);
+    return port->index < than->port->index;
+}
+
+static void find_command(const struct emu_server *server, uint64_t now_ps, struct next_command *out)
+{
+    struct emu_port_end *port;
+
+    *out = (struct next_command){ .at_ps = NEVER };
+    LIST_FOREACH(port, &server->ports, link) {
+        uint64_t at_ps = command_ps(port);
+
+        if (at_ps == NEVER)
+            continue;
+        if (at_ps < now_ps)
+            at_ps = now_ps;
+        if (comes_before(port, at_ps, out))
+            *out = (struct next_command){ at_ps, port };
+    }
+}
+
+static void tell_deadlock(struct emu_virtual *v)
+{
+    static const char *const calls[EMU_VCLOCK_CALLS] = { "nothing", "an empty poll", "a blocking call",
+                                                         "a sleep", "a fence",       "a call of the system" };
+    struct emu_virtual_process *p;
+
+    v->is_stuck = true;
+    emu_log(EMU_LOG_ERROR, "virtual time %.6f s: nothing can happen any more", (double)v->now_ps * 1e-12);
+    LIST_FOREACH(p, &v->processes, link) {
+        for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
+            uint32_t call = atomic_load(&p->page->clocks[i].call);
+
+            if (p->clocks[i].state != EMU_VCLOCK_FREE)
+                emu_log(EMU_LOG_ERROR, "  rank %d pid %d: in %s since %.6f s", (int)p->member->rank,
+                        (int)p->member->pid, call < EMU_VCLOCK_CALLS ? calls[call] : "?",
+                        (double)p->clocks[i].now_ps * 1e-12);
+        }
+    }
+}
+
+/* Who is outside the model may come back, so time moves without it only now and then. */
+static bool is_quiet(struct emu_virtual *v, bool has_others)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    if (!has_others)
+        return true;
+    if (v->idle_since_ns == 0)
+        v->idle_since_ns = now_ns;
+    if (now_ns - v->idle_since_ns < QUIET_NS)
+        return false;
+    v->idle_since_ns = now_ns;
+    return true;
+}
+
+/* Everybody waits, and nothing is under way. True: time has moved. */
+static bool pass_idle_time(struct emu_virtual *v, const struct clock_scan *scan)
+{
+    if (scan->n_waiting == 0 || !is_quiet(v, scan->n_outside > 0))
+        return false;
+    if (v->idle_ps > STUCK_AFTER_PS || !emu_virtual_move_pollers(v, v->idle_step_ps)) {
+        if (!v->is_stuck)
+            tell_deadlock(v);
+        return false;
+    }
+    v->idle_ps += v->idle_step_ps;
+    if (v->idle_step_ps < STEP_MAX_PS)
+        v->idle_step_ps *= 2;
+    return true;
+}
+
+static void leave_idle(struct emu_virtual *v)
+{
+    v->idle_step_ps = STEP_FIRST_PS;
+    v->idle_ps = 0;
+    v->idle_since_ns = 0;
+    v->is_stuck = false;
+}
+
+static uint64_t earliest(uint64_t a_ps, uint64_t b_ps)
+{
+    return a_ps < b_ps ? a_ps : b_ps;
+}
+
+/* Looks and ends of waits at at_ps, if it is nobody's turn before. */
+static void let_go(struct emu_virtual *v, const struct clock_scan *scan)
+{
+    if (scan->until_ps < scan->look_ps)
+        emu_virtual_go_on(v, scan->waiter, scan->wait_index, scan->until_ps);
+    else
+        emu_virtual_go_on(v, scan->looker, scan->look_index, scan->look_ps);
+}
+
+struct emu_port_end *emu_virtual_next(struct emu_server *server)
+{
+    struct emu_virtual *v = virtual_of(server);
+    struct clock_scan scan;
+    struct next_command command;
+    uint64_t due_ps, others_ps;
+    bool waits;
+
+    for (;;) {
+        emu_virtual_scan(server, &scan);
+        v->is_blocked = scan.run_ps != NEVER;
+        if (emu_virtual_apply_effects(v, &waits)) {
+            leave_idle(v);
+            continue;
+        }
+        if (waits)
+            return NULL;
+        find_command(server, v->now_ps, &command);
+        others_ps = earliest(scan.look_ps, scan.until_ps);
+        due_ps = earliest(command.at_ps, others_ps);
+        if (emu_virtual_run_model(v, earliest(due_ps, scan.run_ps)))
+            continue;
+        if (scan.run_ps != NEVER && scan.run_ps <= due_ps)
+            return NULL;
+        if (due_ps == NEVER) {
+            if (!emu_virtual_model_is_empty(v) || !pass_idle_time(v, &scan))
+                return NULL;
+            continue;
+        }
+        if (command.at_ps <= others_ps) {
+            leave_idle(v);
+            return command.port;
+        }
+        let_go(v, &scan);
+    }
+}
+
+void emu_virtual_hold(struct emu_port_end *port)
+{
+    port->ring.is_held = true;
+}
+
+void emu_virtual_let_go(struct emu_port_end *port)
+{
+    port->ring.was_held = port->ring.was_held || port->ring.is_held;
+    port->ring.is_held = false;
+}
+
+void emu_virtual_served(struct emu_port_end *port)
+{
+    struct emu_virtual *v = virtual_of(port->server);
+    const _Atomic uint64_t *times = (const _Atomic uint64_t *)((const char *)port->segment + port->ring.times_off);
+    uint64_t at_ps = atomic_load_explicit(&times[port->ring.head & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
+
+    if (at_ps + v->clock_ps < v->now_ps && !port->ring.was_held)
+        note_lag(v, port->member->virtual_process, LAG_LATE_COMMAND, v->now_ps - at_ps);
+    port->ring.was_held = false;
+}
+
+bool emu_virtual_has_work(struct emu_server *server)
+{
+    struct emu_virtual *v = virtual_of(server);
+    struct emu_port_end *port;
+
+    if (emu_virtual_is_asked(v))
+        return true;
+    LIST_FOREACH(port, &server->ports, link) {
+        if (port->member->has_news)
+            return true;
+    }
+    return false;
+}

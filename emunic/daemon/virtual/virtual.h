@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Virtual time: operations of the ports go through the model of NICs and network, and programs see the times that it
+ * gives.
+ *
+ * The part knows clocks and operations, not commands. Whoever serves commands asks emu_virtual_next() whose turn it is,
+ * posts the operation, and hears when it has reached its target and when it is complete.
+ */
+#ifndef EMUNIC_DAEMON_VIRTUAL_VIRTUAL_H
+#define EMUNIC_DAEMON_VIRTUAL_VIRTUAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "emunic/daemon/core/part.h"
+#include "emunic/fabric/sim/routing.h"
+
+struct emu_port_end;
+struct emu_server;
+
+extern const struct emu_part emu_virtual_part;
+
+enum emu_virtual_kind {
+    EMU_VIRTUAL_PUT,
+    EMU_VIRTUAL_GET,
+    EMU_VIRTUAL_AMO,
+    EMU_VIRTUAL_AMO_FETCH,
+    EMU_VIRTUAL_BLOCK_PUT,
+    EMU_VIRTUAL_BLOCK_GET,
+    EMU_VIRTUAL_LAUNCH, /* a put of a word */
+    EMU_VIRTUAL_ANSWER, /* a put that the NIC sends by itself */
+};
+
+/* An operation under way. Embedded in its owner's; all functions are called on the server's thread. */
+struct emu_virtual_op {
+    LIST_ENTRY(emu_virtual_op) link;
+    struct emu_virtual_process *from; /* borrowed; NULL: it has gone */
+    struct emu_virtual_process *to;   /* likewise, or not known */
+    bool has_arrived;
+    bool has_ended;
+    /* The first of several packets of a put is at its target. False: as below. NULL: nothing is to be done. */
+    bool (*begun)(struct emu_virtual_op *op);
+    /* It has reached the memory of its target. False: not yet possible, because somebody holds a lock; ask again. */
+    bool (*arrived)(struct emu_virtual_op *op);
+    /* It is complete at its initiator, before or behind its arrival. False: likewise. NULL: nothing is to be done. */
+    bool (*ended)(struct emu_virtual_op *op);
+    /* Both have happened. Nothing names it any more. */
+    void (*completed)(struct emu_virtual_op *op);
+    /* The server ends: frees it. */
+    void (*drop)(struct emu_virtual_op *op);
+};
+
+/* What the model has to know of it. */
+struct emu_virtual_move {
+    enum emu_virtual_kind kind;
+    uint32_t to_nid;
+    const struct emu_member *to; /* whose memory; NULL: not known */
+    uint64_t bytes;
+    bool is_launched; /* an atomic: by FMA launch */
+    bool changes_mdh; /* launched: by another handle than the launch before */
+    enum emu_route_mode mode;
+};
+
+/*
+ * The port whose first command is due: all that may happen before has happened. NULL: none yet. Serve it, and call
+ * again.
+ */
+struct emu_port_end *emu_virtual_next(struct emu_server *server);
+
+/* The port's first command waits until one of its operations has ended. */
+void emu_virtual_hold(struct emu_port_end *port);
+
+/* The port has room again: its first command is served if it was held. */
+void emu_virtual_let_go(struct emu_port_end *port);
+
+/* The port's first command was served. */
+void emu_virtual_served(struct emu_port_end *port);
+
+/*
+ * Posts an operation of the port at the present time.
+ *
+ * @retval 0         Posted.
+ * @retval -ENOBUFS  The node has too many operations under way: hold the port.
+ * @retval -ENOMEM   No memory.
+ */
+int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const struct emu_virtual_move *move);
+
+/* Before a sleep: would emu_virtual_next() do anything? */
+bool emu_virtual_has_work(struct emu_server *server);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events, and what they lead to.
+ *
+ * Under the lock events only change requests; Open MPI's callbacks, which may send and receive again, are made after it
+ * has been released, in the order in which the requests were done. One call looks at all queues, that of receives
+ * first. A process tells a peer what it has taken when that is half of what the peer may have under way.
+ */
+#include "mpi-shim/openmpi/mtl.h"
+
+#define EVENTS_MAX 256 /* at a time: callbacks are made in between */
+
+void mp3_done(struct mp3_request *request)
+{
+    request->next = NULL;
+    *mp3.done_end = request;
+    mp3.done_end = &request->next;
+}
+
+int mp3_call_back(void)
+{
+    int n = 0;
+
+    for (;;) {
+        struct mp3_request *request;
+
+        mp3_lock();
+        request = mp3.done;
+        if (request) {
+            mp3.done = request->next;
+            if (!mp3.done)
+                mp3.done_end = &mp3.done;
+        }
+        mp3_unlock();
+        if (!request)
+            return n;
+        if (request->super.ompi_req)
+            request->super.completion_callback(&request->super);
+        else
+            request->is_done = true;
+        n++;
+    }
+}
+
+/* ---- credits ---- */
+
+/* Only differences since the last time count, so they are told as absolute numbers. */
+static void tell(struct mp3_peer *peer)
+{
+    ptl_hdr_data_t taken = (ptl_hdr_data_t)peer->taken_messages << 32 | peer->taken_bytes;
+
+    peer->told_messages = peer->taken_messages;
+    peer->told_bytes = peer->taken_bytes;
+    if (PtlPutRegion(mp3.memory, 0, 0, PTL_NOACK_REQ, peer->id, MP3_PT_CREDIT, 0, 0, 0, taken) != PTL_OK)
+        mp3_fail("cannot give credit to %u:%u", peer->id.nid, peer->id.pid);
+}
+
+/* A message of a peer has been taken off its queue. bytes: of an overflow entry. */
+static void count(ptl_process_id_t source, uint64_t bytes)
+{
+    struct mp3_peer *peer = mp3_peer_of(source);
+
+    if (!peer)
+        mp3_fail("a message of %u:%u, which is not in this job", source.nid, source.pid);
+    peer->taken_messages++;
+    peer->taken_bytes += (uint32_t)bytes;
+    if (peer->taken_messages - peer->told_messages >= (mp3.window_messages + 1) / 2 ||
+        peer->taken_bytes - peer->told_bytes >= (mp3.window_bytes + 1) / 2)
+        tell(peer);
+}
+
+static void take_credit(const ptl_event_t *event)
+{
+    struct mp3_peer *peer = mp3_peer_of(event->initiator);
+
+    if (!peer)
+        return;
+    peer->granted_messages = (uint32_t)(event->hdr_data >> 32);
+    peer->granted_bytes = (uint32_t)event->hdr_data;
+}
+
+/* ---- events ---- */
+
+static void take_unexpected(const ptl_event_t *event)
+{
+    if (event->type == PTL_EVENT_UNLINK) {
+        mp3_attach_block(event->md.user_ptr);
+    } else if (event->type == PTL_EVENT_PUT_END) {
+        mp3_keep(event);
+        count(event->initiator, event->md.user_ptr ? event->mlength : 0);
+    }
+}
+
+static void take_put(const ptl_event_t *event)
+{
+    if (event->pt_index == MP3_PT_CREDIT) {
+        take_credit(event);
+        return;
+    }
+    mp3_receive_event(event);
+    count(event->initiator, 0);
+}
+
+static void take(const ptl_event_t *event)
+{
+    uint32_t number = (uint32_t)(event->hdr_data >> 48);
+    bool has_failed = event->ni_fail_type != PTL_NI_OK;
+
+    switch (event->type) {
+    case PTL_EVENT_PUT_END:
+        take_put(event);
+        break;
+    case PTL_EVENT_SEND_END:
+        if (event->pt_index == MP3_PT_MESSAGE)
+            mp3_send_event(number, MP3_SENT, has_failed);
+        break;
+    case PTL_EVENT_ACK:
+        mp3_send_event(number, event->mlength > 0 ? MP3_KEPT : MP3_REFUSED, has_failed);
+        break;
+    case PTL_EVENT_GET_END:
+        mp3_send_event((uint32_t)(event->match_bits >> 48), MP3_FETCHED, has_failed);
+        break;
+    case PTL_EVENT_REPLY_END:
+        mp3_fetch_event(event);
+        break;
+    default:
+        break;
+    }
+}
+
+void mp3_poll(void)
+{
+    ptl_event_t event;
+    int which;
+
+    for (int i = 0; i < EVENTS_MAX; i++) {
+        int r = PtlEQPoll(mp3.queues, 3, 0, &event, &which);
+
+        if (r == PTL_EQ_EMPTY)
+            break;
+        if (r != PTL_OK)
+            mp3_fail("event queue %d: %s", which, ptl_err_str[r]);
+        if (which == 1)
+            take_unexpected(&event);
+        else
+            take(&event);
+    }
+    if (mp3.first_waiting)
+        mp3_send_waiting();
+    mp3_fetch_waiting();
+}
+
+int mp3_progress(void)
+{
+    if (opal_using_threads() && opal_mutex_trylock(&mp3.mutex) != 0)
+        return 0;
+    mp3_poll();
+    mp3_unlock();
+    return mp3.done ? mp3_call_back() : 0;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receiving.
+ *
+ * A receive first looks among the unexpected messages that are known, then becomes an entry of the match list. The NIC
+ * refuses the entry (PtlMEMDPost with a queue to test) while a message is on its way into an overflow entry or has an
+ * event there; then these events are taken first. So no message is ever behind a receive that it should have met.
+ *
+ * Short receives land in memory of the component, which peers have a window to; the rest lands in the program's.
+ */
+#include "mpi-shim/openmpi/mtl.h"
+
+#include <stdlib.h>
+
+#include <ompi/message/message.h>
+#include <opal/runtime/opal_progress.h>
+
+static struct mp3_request *first_fetch; /* borrowed: they wait for a number */
+static struct mp3_request **fetch_end = &first_fetch;
+
+/* ---- matching ---- */
+
+struct pattern {
+    ptl_match_bits_t bits;
+    ptl_match_bits_t ignore;
+};
+
+static struct pattern pattern_of(const struct ompi_communicator_t *comm, int src, int tag)
+{
+    struct pattern p = { (ptl_match_bits_t)comm->c_contextid << 48, MP3_BIT_FETCH };
+
+    if (src == MPI_ANY_SOURCE)
+        p.ignore |= MP3_IGNORE_RANK;
+    else
+        p.bits |= (ptl_match_bits_t)(uint16_t)src << 32;
+    if (tag == MPI_ANY_TAG)
+        p.ignore |= MP3_IGNORE_TAG;
+    else
+        p.bits |= (uint32_t)tag;
+    return p;
+}
+
+/* The link to the oldest message that fits; what it points to is NULL if there is none. */
+static struct mp3_unexpected **find(struct pattern p)
+{
+    struct mp3_unexpected **link = &mp3.unexpected;
+
+    while (*link && (((*link)->bits ^ p.bits) & ~p.ignore) != 0)
+        link = &(*link)->next;
+    return link;
+}
+
+static struct mp3_unexpected *take_out(struct mp3_unexpected **link)
+{
+    struct mp3_unexpected *message = *link;
+
+    *link = message->next;
+    if (!*link)
+        mp3.unexpected_end = link;
+    return message;
+}
+
+void mp3_keep(const ptl_event_t *event)
+{
+    const struct mp3_block *block = event->md.user_ptr;
+    size_t n = block ? event->mlength : 0;
+    struct mp3_unexpected *message = malloc(sizeof(*message) + n);
+
+    if (!message)
+        mp3_fail("out of memory for unexpected messages");
+    if (event->ni_fail_type != PTL_NI_OK)
+        mp3_fail("a message of %u:%u was lost", event->initiator.nid, event->initiator.pid);
+    message->next = NULL;
+    message->bits = event->match_bits;
+    message->source = event->initiator;
+    message->hdr_data = event->hdr_data;
+    message->length_bytes = event->rlength;
+    if (n > 0)
+        memcpy(message->data, block->start + event->offset, n);
+    *mp3.unexpected_end = message;
+    mp3.unexpected_end = &message->next;
+}
+
+/* ---- the end of a receive ---- */
+
+static void set_status(struct ompi_status_public_t *status, ptl_match_bits_t bits, size_t length_bytes)
+{
+    status->MPI_SOURCE = (int)(bits >> 32 & 0xffff);
+    status->MPI_TAG = (int)(uint32_t)bits;
+    status->MPI_ERROR = MPI_SUCCESS;
+    status->_ucount = length_bytes;
+    status->_cancelled = 0;
+}
+
+/* n bytes are in the buffer. */
+static void unpack(struct mp3_request *request, size_t n)
+{
+    if (request->is_packed && n == 0)
+        free(request->buffer);
+    else if (request->is_packed)
+        ompi_mtl_datatype_unpack(request->convertor, request->buffer, n);
+    request->is_packed = false;
+}
+
+/* Its data are in the buffer; the message had length_bytes. */
+static void finish(struct mp3_request *request, ptl_match_bits_t bits, uint64_t length_bytes)
+{
+    bool is_cut = length_bytes > request->length_bytes;
+    struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
+
+    set_status(status, bits, is_cut ? request->length_bytes : length_bytes);
+    if (is_cut)
+        status->MPI_ERROR = MPI_ERR_TRUNCATE;
+    unpack(request, is_cut ? request->length_bytes : length_bytes);
+    mp3_done(request);
+}
+
+/* ---- fetching ---- */
+
+/* Gets the data, or with number MP3_NOBODY nothing: the sender only learns that it was matched. */
+static void get(uint32_t number, char *buffer, size_t n, ptl_process_id_t source, ptl_hdr_data_t hdr_data)
+{
+    uint64_t address = hdr_data & MP3_ADDRESS;
+    ptl_match_bits_t bits = (hdr_data & ~MP3_ADDRESS) | number;
+    int r = PtlGetRegion(mp3.memory, n > 0 ? (uint64_t)(uintptr_t)buffer - MP3_BASE : 0, n, source, MP3_PT_FETCH, 0,
+                         bits, n > 0 ? address - MP3_BASE : 0);
+
+    if (r != PTL_OK)
+        mp3_fail("get from %u:%u: %s", source.nid, source.pid, ptl_err_str[r]);
+}
+
+/* The message's length and address wait in the request meanwhile. */
+static bool try_fetch(struct mp3_request *request)
+{
+    struct mp3_unexpected *message = (struct mp3_unexpected *)request->peer;
+    size_t n = message->length_bytes < request->length_bytes ? message->length_bytes : request->length_bytes;
+
+    if (mp3.n_free_fetches == 0)
+        return false;
+    request->number = mp3.free_fetches[--mp3.n_free_fetches];
+    mp3.fetches[request->number] = request;
+    get(request->number, request->buffer, n, message->source, message->hdr_data);
+    return true;
+}
+
+void mp3_fetch_waiting(void)
+{
+    while (first_fetch && mp3.n_free_fetches > 0) {
+        struct mp3_request *request = first_fetch;
+
+        first_fetch = request->next;
+        if (!first_fetch)
+            fetch_end = &first_fetch;
+        (void)try_fetch(request);
+    }
+}
+
+void mp3_fetch_event(const ptl_event_t *event)
+{
+    uint32_t number = (uint32_t)event->match_bits;
+    struct mp3_request *request = number < MP3_FETCHES ? mp3.fetches[number] : NULL;
+    struct mp3_unexpected *message;
+
+    if (event->ni_fail_type != PTL_NI_OK)
+        mp3_fail("a message of %u:%u was lost", event->initiator.nid, event->initiator.pid);
+    if (!request)
+        return;
+    mp3.fetches[number] = NULL;
+    mp3.free_fetches[mp3.n_free_fetches++] = number;
+    message = (struct mp3_unexpected *)request->peer;
+    request->peer = NULL;
+    finish(request, message->bits, message->length_bytes);
+    free(message);
+}
+
+/* The receive has met this message, which is its now. */
+static void meet(struct mp3_request *request, struct mp3_unexpected *message)
+{
+    size_t n = message->length_bytes < request->length_bytes ? message->length_bytes : request->length_bytes;
+
+    if (message->bits & MP3_BIT_FETCH) {
+        request->peer = (struct mp3_peer *)message;
+        if (first_fetch || !try_fetch(request)) {
+            request->next = NULL;
+            *fetch_end = request;
+            fetch_end = &request->next;
+        }
+        return;
+    }
+    if (n > 0)
+        memcpy(request->buffer, message->data, n);
+    finish(request, message->bits, message->length_bytes);
+    free(message);
+}
+
+/* ---- posted receives ---- */
+
+static void leave_landing(struct mp3_request *request, size_t n)
+{
+    if (request->slot == MP3_NO_SLOT)
+        return;
+    if (n > 0)
+        memcpy(request->buffer, mp3.landings + (size_t)request->slot * (size_t)mp3.landing_limit, n);
+    mp3.free_landings[mp3.n_free_landings++] = request->slot;
+    request->slot = MP3_NO_SLOT;
+}
+
+void mp3_receive_event(const ptl_event_t *event)
+{
+    struct mp3_request *request = event->md.user_ptr;
+
+    if (event->ni_fail_type != PTL_NI_OK)
+        mp3_fail("a message of %u:%u was lost, or the memory of a receive is not there", event->initiator.nid,
+                 event->initiator.pid);
+    request->is_posted = false;
+    leave_landing(request, event->mlength);
+    if ((event->match_bits & MP3_BIT_FETCH) && event->mlength == 0)
+        get(MP3_NOBODY, NULL, 0, event->initiator, event->hdr_data);
+    finish(request, event->match_bits, event->rlength);
+}
+
+static int post(struct mp3_request *request, struct pattern p)
+{
+    static const ptl_process_id_t anybody = { PTL_NID_ANY, PTL_PID_ANY };
+    ptl_md_t md = { .start = request->length_bytes > 0 ? request->buffer : NULL,
+                    .length = request->length_bytes,
+                    .threshold = 1,
+                    .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
+                    .user_ptr = request,
+                    .eq_handle = mp3.queues[0] };
+    ptl_handle_md_t handle;
+    int r;
+
+    if (request->length_bytes > 0 && request->length_bytes <= (size_t)mp3.landing_limit && mp3.n_free_landings > 0) {
+        request->slot = mp3.free_landings[--mp3.n_free_landings];
+        md.start = mp3.landings + (size_t)request->slot * (size_t)mp3.landing_limit;
+    }
+    r = PtlMEMDPost(mp3.ni, mp3.anchor, anybody, p.bits, p.ignore, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK,
+                    &request->entry, &handle, mp3.queues[1]);
+    if (r != PTL_OK)
+        leave_landing(request, 0);
+    request->is_posted = r == PTL_OK;
+    return r;
+}
+
+/* Meets an unexpected message, or is posted. */
+static int receive(struct mp3_request *request, struct pattern p)
+{
+    int r;
+
+    do {
+        struct mp3_unexpected **link = find(p);
+
+        if (*link) {
+            meet(request, take_out(link));
+            return OMPI_SUCCESS;
+        }
+        r = post(request, p);
+        if (r == PTL_MD_NO_UPDATE)
+            mp3_poll();
+    } while (r == PTL_MD_NO_UPDATE);
+    if (r == PTL_NO_SPACE || r == PTL_ME_LIST_TOO_LONG)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    if (r != PTL_OK)
+        mp3_fail("receive: %s", ptl_err_str[r]);
+    return OMPI_SUCCESS;
+}
+
+static int prepare(struct mp3_request *request, struct opal_convertor_t *convertor)
+{
+    void *buffer = NULL;
+    size_t length_bytes = 0;
+    bool is_packed = false;
+    int r = ompi_mtl_datatype_recv_buf(convertor, &buffer, &length_bytes, &is_packed);
+
+    if (r == OMPI_SUCCESS && is_packed && !buffer)
+        r = OMPI_ERR_OUT_OF_RESOURCE;
+    request->convertor = convertor;
+    request->buffer = buffer;
+    request->length_bytes = length_bytes;
+    request->is_packed = is_packed;
+    request->slot = MP3_NO_SLOT;
+    request->is_posted = false;
+    request->is_done = false;
+    return r;
+}
+
+/* ---- calls ---- */
+
+int mp3_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src, int tag,
+              struct opal_convertor_t *convertor, mca_mtl_request_t *mtl_request)
+{
+    struct mp3_request *request = (struct mp3_request *)mtl_request;
+    int r = prepare(request, convertor);
+
+    (void)mtl;
+    if (r != OMPI_SUCCESS)
+        return r;
+    mp3_lock();
+    r = receive(request, pattern_of(comm, src, tag));
+    if (r != OMPI_SUCCESS && request->is_packed)
+        free(request->buffer);
+    mp3_unlock();
+    if (mp3.done)
+        mp3_call_back();
+    return r;
+}
+
+int mp3_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *convertor, struct ompi_message_t **message,
+               mca_mtl_request_t *mtl_request)
+{
+    struct mp3_request *request = (struct mp3_request *)mtl_request;
+    struct mp3_unexpected *met = (*message)->req_ptr;
+    int r = prepare(request, convertor);
+
+    (void)mtl;
+    if (r != OMPI_SUCCESS)
+        return r;
+    ompi_message_return(*message);
+    *message = MPI_MESSAGE_NULL;
+    mp3_lock();
+    meet(request, met);
+    mp3_unlock();
+    mp3_call_back();
+    return OMPI_SUCCESS;
+}
+
+int mp3_iprobe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src, int tag, int *flag,
+               struct ompi_status_public_t *status)
+{
+    struct mp3_unexpected *found;
+
+    (void)mtl;
+    mp3_progress();
+    mp3_lock();
+    found = *find(pattern_of(comm, src, tag));
+    if (found)
+        set_status(status, found->bits, found->length_bytes);
+    *flag = found ? 1 : 0;
+    mp3_unlock();
+    return OMPI_SUCCESS;
+}
+
+int mp3_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src, int tag, int *matched,
+                struct ompi_message_t **message, struct ompi_status_public_t *status)
+{
+    struct mp3_unexpected **link;
+    ompi_message_t *handle;
+
+    (void)mtl;
+    *matched = 0;
+    mp3_progress();
+    handle = ompi_message_alloc();
+    if (!handle)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    mp3_lock();
+    link = find(pattern_of(comm, src, tag));
+    if (*link) {
+        struct mp3_unexpected *met = take_out(link);
+
+        set_status(status, met->bits, met->length_bytes);
+        handle->comm = comm;
+        handle->req_ptr = met;
+        handle->peer = status->MPI_SOURCE;
+        handle->count = met->length_bytes;
+        *matched = 1;
+    }
+    mp3_unlock();
+    if (*matched)
+        *message = handle;
+    else
+        ompi_message_return(handle);
+    return OMPI_SUCCESS;
+}
+
+/* Sends are not cancelled: the message may be matched already. */
+int mp3_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_request, int flag)
+{
+    struct mp3_request *request = (struct mp3_request *)mtl_request;
+
+    (void)mtl;
+    (void)flag;
+    if (request->super.ompi_req->req_type == OMPI_REQUEST_PML) {
+        mp3_lock();
+        if (request->is_posted && PtlMEUnlink(request->entry) == PTL_OK) {
+            struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
+
+            request->is_posted = false;
+            leave_landing(request, 0);
+            unpack(request, 0);
+            set_status(status, 0, 0);
+            status->_cancelled = 1;
+            mp3_done(request);
+        }
+        mp3_unlock();
+        mp3_call_back();
+    }
+    return OMPI_SUCCESS;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending.
+ *
+ *   short: put; SEND_END -> done
+ *   long or synchronous: put with acknowledgement
+ *       SEND_END and an acknowledgement of some bytes (a receive took it)  -> done
+ *       SEND_END and one of no bytes, and the get of the receiver          -> done
+ *
+ * A receiver that gets no byte of a message of the second kind fetches it, even if it is empty: so its end tells the
+ * sender that it was matched. What has no credit, or no number, waits in the order of the calls; a short message for
+ * which the peer's overflow entries may have no room goes the second way.
+ */
+#include "mpi-shim/openmpi/mtl.h"
+
+#include <stdlib.h>
+
+#include <opal/runtime/opal_progress.h>
+
+static bool is_short(const struct mp3_request *request)
+{
+    const struct mp3_peer *peer = request->peer;
+    uint64_t waiting = (uint64_t)(uint32_t)(peer->sent_bytes - peer->granted_bytes) + request->length_bytes;
+
+    return !request->is_synchronous && request->length_bytes <= (size_t)mp3.eager_limit && waiting <= mp3.window_bytes;
+}
+
+/* Puts it. False: there is no credit, or too much is under way. */
+static bool launch(struct mp3_request *request)
+{
+    struct mp3_peer *peer = request->peer;
+    uint64_t address = (uint64_t)(uintptr_t)request->buffer;
+    uint64_t offset = request->length_bytes > 0 ? address - MP3_BASE : 0;
+    int r;
+
+    if (mp3.n_free_sends == 0 || mp3.n_flights == MP3_FLIGHTS ||
+        peer->sent_messages - peer->granted_messages >= mp3.window_messages)
+        return false;
+    request->is_fetched = !is_short(request);
+    request->number = mp3.free_sends[--mp3.n_free_sends];
+    mp3.sends[request->number] = request;
+    mp3.n_flights++;
+    peer->sent_messages++;
+    if (!request->is_fetched)
+        peer->sent_bytes += (uint32_t)request->length_bytes;
+    r = PtlPutRegion(mp3.memory, offset, request->length_bytes, request->is_fetched ? PTL_ACK_REQ : PTL_NOACK_REQ,
+                     peer->id, MP3_PT_MESSAGE, 0, request->bits | (request->is_fetched ? MP3_BIT_FETCH : 0), 0,
+                     (ptl_hdr_data_t)request->number << 48 | (address & MP3_ADDRESS));
+    if (r != PTL_OK)
+        mp3_fail("put to %u:%u: %s", peer->id.nid, peer->id.pid, ptl_err_str[r]);
+    return true;
+}
+
+static void append(struct mp3_request *request)
+{
+    struct mp3_peer *peer = request->peer;
+
+    request->next = NULL;
+    if (peer->waiting)
+        peer->last_waiting->next = request;
+    else
+        peer->waiting = request;
+    peer->last_waiting = request;
+    if (!peer->is_listed) {
+        peer->is_listed = true;
+        peer->next_waiting = mp3.first_waiting;
+        mp3.first_waiting = peer;
+    }
+}
+
+void mp3_send_waiting(void)
+{
+    struct mp3_peer **link = &mp3.first_waiting;
+
+    while (*link) {
+        struct mp3_peer *peer = *link;
+
+        while (peer->waiting) {
+            struct mp3_request *request = peer->waiting;
+            struct mp3_request *next = request->next;
+
+            if (!launch(request))
+                break;
+            peer->waiting = next;
+        }
+        if (peer->waiting) {
+            link = &peer->next_waiting;
+        } else {
+            peer->is_listed = false;
+            *link = peer->next_waiting;
+        }
+    }
+}
+
+static bool is_in_flight(const struct mp3_request *request)
+{
+    unsigned state = request->state;
+
+    return (state & MP3_SENT) == 0 || (request->is_fetched && (state & (MP3_KEPT | MP3_REFUSED)) == 0);
+}
+
+static bool is_over(const struct mp3_request *request)
+{
+    unsigned state = request->state;
+    bool is_taken = (state & MP3_KEPT) || ((state & MP3_REFUSED) && (state & MP3_FETCHED));
+
+    return (state & MP3_SENT) && (is_taken || !request->is_fetched);
+}
+
+void mp3_send_event(uint32_t number, unsigned state, bool has_failed)
+{
+    struct mp3_request *request = number < MP3_SENDS ? mp3.sends[number] : NULL;
+    bool was_in_flight;
+
+    if (!request)
+        return;
+    if (has_failed)
+        mp3_fail("a message to %u:%u was lost: its host or its process has gone", request->peer->id.nid,
+                 request->peer->id.pid);
+    was_in_flight = is_in_flight(request);
+    request->state |= state;
+    if (was_in_flight && !is_in_flight(request))
+        mp3.n_flights--;
+    if (!is_over(request))
+        return;
+    mp3.sends[number] = NULL;
+    mp3.free_sends[mp3.n_free_sends++] = number;
+    if (request->is_packed)
+        free(request->buffer);
+    if (request->super.ompi_req)
+        request->super.ompi_req->req_status.MPI_ERROR = MPI_SUCCESS;
+    mp3_done(request);
+}
+
+/* ---- calls ---- */
+
+static int prepare(struct mp3_request *request, struct ompi_communicator_t *comm, int dest, int tag,
+                   struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
+{
+    void *buffer = NULL;
+    size_t length_bytes = 0;
+    bool is_packed = false;
+    int r = ompi_mtl_datatype_pack(convertor, &buffer, &length_bytes, &is_packed);
+
+    if (r != OMPI_SUCCESS)
+        return r;
+    request->buffer = buffer;
+    request->length_bytes = length_bytes;
+    request->is_packed = is_packed;
+    request->is_synchronous = mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
+    request->is_done = false;
+    request->is_posted = false;
+    request->state = 0;
+    request->peer = ompi_comm_peer_lookup(comm, dest)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+    request->bits =
+        (ptl_match_bits_t)comm->c_contextid << 48 | (ptl_match_bits_t)(uint16_t)comm->c_my_rank << 32 | (uint32_t)tag;
+    return request->peer ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+}
+
+static void submit(struct mp3_request *request)
+{
+    mp3_lock();
+    if (request->peer->waiting || !launch(request))
+        append(request);
+    mp3_poll();
+    mp3_unlock();
+    mp3_call_back();
+}
+
+int mp3_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
+              struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, bool blocking,
+              mca_mtl_request_t *mtl_request)
+{
+    struct mp3_request *request = (struct mp3_request *)mtl_request;
+    int r = prepare(request, comm, dest, tag, convertor, mode);
+
+    (void)mtl;
+    (void)blocking;
+    if (r == OMPI_SUCCESS)
+        submit(request);
+    return r;
+}
+
+int mp3_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
+             struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
+{
+    struct mp3_request request = { .super.ompi_req = NULL };
+    int r = prepare(&request, comm, dest, tag, convertor, mode);
+
+    (void)mtl;
+    if (r != OMPI_SUCCESS)
+        return r;
+    submit(&request);
+    while (!*(volatile bool *)&request.is_done)
+        opal_progress();
+    return OMPI_SUCCESS;
+}

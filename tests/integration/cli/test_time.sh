@@ -1,0 +1,138 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Virtual time: test_time.sh EMUNIC FOLDER-OF-EXAMPLES FOLDER-OF-PROGRAMS. Programs print the modelled machine's times,
+# the same in each run.
+examples=$(cd "$2" && pwd)
+programs=$(cd "$3" && pwd)
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+virtually() { call run --time virtual "$@"; }
+
+# The figure of 8 bytes in the table of gni_pingpong.
+latency() { awk '$1 == 8 { print $2; exit }' "$dir/out"; }
+
+# is_within VALUE LEAST GREATEST
+is_within() { awk -v v="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(v >= a && v <= b) }' || bad "$1 is not in $2 to $3"; }
+
+# XC-1 has 0.8 us for nodes of different groups, and the model 0.1 us a hop less within a router.
+test_latency_of_a_put_is_the_published_one() {
+    virtually -n 2 --place scatter -- "$examples/gni_pingpong" -i 20
+    expect_status 0
+    is_within "$(latency)" 0.72 0.88
+}
+
+test_latency_is_that_of_the_machine() {
+    virtually -n 2 --machine gemini -- "$examples/gni_pingpong" -i 20
+    expect_status 0
+    cp "$dir/out" "$dir/gemini"
+    virtually -n 2 -- "$examples/gni_pingpong" -i 20
+    expect_status 0
+    cmp -s "$dir/out" "$dir/gemini" && bad "aries and gemini print the same"
+}
+
+# SEASTAR-1a to c: a put of 0 bytes takes 4.89 us, a get 6.09, puts both ways 8.39; SEASTAR-7: 13 bytes do not fit into
+# the header, and cost a second interrupt.
+test_portals_latency_is_the_published_one() {
+    virtually -n 2 --machine seastar -- "$examples/portals_perf" -i 3 -m 16
+    expect_status 0
+    is_within "$(awk '$1 == 0 { print $2 }' "$dir/out")" 4.79 4.99
+    is_within "$(awk '$1 == 0 { print $3 }' "$dir/out")" 5.97 6.21
+    is_within "$(awk '$1 == 0 { print $4 }' "$dir/out")" 8.22 8.56
+    is_within "$(awk '$1 == 8 { a = $2 } $1 == 16 { print $2 - a }' "$dir/out")" 2.3 2.6
+}
+
+test_portals_messages_are_whole_and_in_order() {
+    virtually -n 4 --ppn 2 --machine seastar -- "$examples/portals_tags" -n 20
+    expect_status 0
+}
+
+# XC-11: FMA launch does 7.5 M operations a second of a core.
+test_rate_of_words_is_that_of_launches() {
+    virtually -n 2 --place scatter -- "$examples/dmapp_gups" -l 10 -n 300
+    expect_status 0
+    is_within "$(awk '{ print $6 }' "$dir/out")" 7.1 7.9
+}
+
+test_same_job_prints_the_same() {
+    local i
+    virtually -n 4 --ppn 2 --place scatter -- "$examples/gni_amo_counter"
+    expect_status 0
+    cp "$dir/out" "$dir/first"
+    for i in 1 2 3; do
+        virtually -n 4 --ppn 2 --place scatter -- "$examples/gni_amo_counter"
+        expect_status 0
+        cmp "$dir/out" "$dir/first" || bad "run $i differs"
+    done
+}
+
+test_programs_end_well() {
+    virtually -n 4 -- "$examples/gni_smsg_ring"
+    expect_status 0
+    virtually -n 4 -- "$examples/gni_datagram_exchange"
+    expect_status 0
+    virtually -n 4 -- "$examples/gni_allreduce"
+    expect_status 0
+    virtually -n 4 -- "$examples/dmapp_gups" -l 10 -n 200
+    expect_status 0
+    virtually -n 4 -- "$examples/dmapp_queue"
+    expect_status 0
+}
+
+test_measured_computing_moves_the_clock() {
+    virtually -n 2 --compute measured:1000 -- "$examples/gni_pingpong" -i 20
+    expect_status 0
+    is_within "$(latency)" 1 1000000
+}
+
+# Each call of libc lasts as long as asked, and as long in each run; rank 1 writes after 1 ms, and rank 0 looks after a
+# quarter of what it has waited.
+test_calls_last_as_long_as_the_program_asks() {
+    local i
+    mkfifo "$dir/fifo"
+    for i in first second; do
+        virtually -n 2 --place scatter -- "$programs/time_calls" "$dir/$i" "$dir/fifo"
+        expect_status 0
+    done
+    cmp "$dir/first.0" "$dir/second.0" || bad "rank 0: $(diff "$dir/first.0" "$dir/second.0")"
+    cmp "$dir/first.1" "$dir/second.1" || bad "rank 1: $(diff "$dir/first.1" "$dir/second.1")"
+    is_within "$(awk '/^nanosleep/ { print $2 }' "$dir/first.0")" 3000000 3000020
+    is_within "$(awk '/^alarm/ { print $2 }' "$dir/first.0")" 1000000000 1000000020
+    is_within "$(awk '/^the other/ { print $4 }' "$dir/first.0")" 1000000 1250020
+}
+
+test_killed_rank_ends_the_job() {
+    virtually -n 2 -- bash -c "[ \"\$EMUNIC_RANK\" = 1 ] && kill -9 \$\$; exec $examples/gni_pingpong -i 20"
+    expect_status 137
+    expect_nothing_left
+}
+
+test_bad_options_are_refused() {
+    virtually -n 2 --machine nowhere -- true
+    expect_status 1
+    virtually -n 2 --machine k-ary-n-tree -- true
+    expect_status 2
+    expect_error_line "no host parameters"
+    virtually -n 2 --hosts "$(hostname),other" -- true
+    expect_status 2
+    expect_error_line "one host"
+    virtually -n 2 --server nobody -- true
+    expect_status 2
+    virtually -n 2 --max-lag -1 -- true
+    expect_status 2
+    expect_error_line "no percentage"
+    virtually -n 2 --compute measured:-1 -- true
+    expect_status 2
+    virtually -n 2 --compute fixed:0 -- true
+    expect_status 2
+    call run -n 2 --compute none -- true
+    expect_status 2
+    expect_error_line "for --time virtual"
+    call run -n 2 --time tomorrow -- true
+    expect_status 2
+}
+
+run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine portals_latency_is_the_published_one \
+    portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches same_job_prints_the_same programs_end_well \
+    measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job \
+    bad_options_are_refused

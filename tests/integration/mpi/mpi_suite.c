@@ -1,0 +1,767 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an MPI library promises, over whatever it sends with: mpi_suite [CASE]... All but the last
+ * three; "threads" is the only case that asks for MPI_THREAD_MULTIPLE (Open MPI's osc/pt2pt refuses windows
+ * with it). Every byte that arrives is compared
+ * with what its sender, tag and place say it has to be. Prints one line per case by rank 0; a fault ends the job with
+ * a line that names it.
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N_FLOOD   3000
+#define N_MANY    1200
+#define N_THREADS 4
+#define MANY_SIZE 20001
+
+static int rank, size;
+static const char *name = "start", *program;
+
+#define EXPECT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            fail(__LINE__, #condition);                                                                                \
+    } while (0)
+
+static void fail(int line, const char *what)
+{
+    fprintf(stderr, "mpi_suite: %s: rank %d: line %d: not so: %s\n", name, rank, line, what);
+    MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
+static unsigned char byte_of(int sender, int tag, size_t at)
+{
+    return (unsigned char)(sender * 131 + tag * 31 + (int)(at * 7) + (int)(at >> 8) * 13);
+}
+
+static void fill(unsigned char *data, size_t n, int sender, int tag)
+{
+    for (size_t i = 0; i < n; i++)
+        data[i] = byte_of(sender, tag, i);
+}
+
+static void check(const unsigned char *data, size_t n, int sender, int tag)
+{
+    for (size_t i = 0; i < n; i++)
+        EXPECT(data[i] == byte_of(sender, tag, i));
+}
+
+static unsigned char *bytes(size_t n)
+{
+    unsigned char *data = malloc(n + 1);
+
+    EXPECT(data);
+    memset(data, 0xee, n + 1);
+    return data;
+}
+
+/* ---- between two ranks ---- */
+
+static const int sizes[] = { 0, 1, 7, 8, 63, 65, 4095, 4096, 4097, 16383, 16384, 16385, 65537, 1000003 };
+#define N_SIZES (int)(sizeof(sizes) / sizeof(sizes[0]))
+
+typedef int (*sender_fn)(const void *, int, MPI_Datatype, int, int, MPI_Comm);
+typedef int (*starter_fn)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+
+/* Each rank to the next one; receives are posted before, so that ready sends are right. */
+static void pass_on(starter_fn start, int is_persistent)
+{
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+
+    for (int i = 0; i < N_SIZES; i++) {
+        unsigned char *out = bytes((size_t)sizes[i]), *in = bytes((size_t)sizes[i]);
+        MPI_Request requests[2];
+        MPI_Status statuses[2];
+        int n;
+
+        fill(out, (size_t)sizes[i], rank, i);
+        MPI_Irecv(in, sizes[i], MPI_BYTE, before, i, MPI_COMM_WORLD, &requests[0]);
+        MPI_Barrier(MPI_COMM_WORLD);
+        start(out, sizes[i], MPI_BYTE, next, i, MPI_COMM_WORLD, &requests[1]);
+        if (is_persistent)
+            MPI_Start(&requests[1]);
+        MPI_Waitall(2, requests, statuses);
+        MPI_Get_count(&statuses[0], MPI_BYTE, &n);
+        EXPECT(n == sizes[i] && statuses[0].MPI_SOURCE == before && statuses[0].MPI_TAG == i);
+        check(in, (size_t)sizes[i], before, i);
+        EXPECT(in[sizes[i]] == 0xee);
+        if (is_persistent)
+            MPI_Request_free(&requests[1]);
+        free(in);
+        free(out);
+    }
+}
+
+/* Pairs; the receiver comes late, so that messages are unexpected. */
+static void pass_late(sender_fn send)
+{
+    int peer = rank ^ 1;
+
+    if (peer >= size)
+        return;
+    for (int i = 0; i < N_SIZES; i++) {
+        unsigned char *data = bytes((size_t)sizes[i]);
+        MPI_Status status;
+        int n;
+
+        fill(data, (size_t)sizes[i], rank, i);
+        if (rank % 2 == 0) {
+            send(data, sizes[i], MPI_BYTE, peer, i, MPI_COMM_WORLD);
+        } else {
+            MPI_Probe(peer, i, MPI_COMM_WORLD, &status);
+            MPI_Get_count(&status, MPI_BYTE, &n);
+            EXPECT(n == sizes[i]);
+            MPI_Recv(data, n, MPI_BYTE, peer, i, MPI_COMM_WORLD, &status);
+            check(data, (size_t)n, peer, i);
+        }
+        free(data);
+    }
+}
+
+static void modes(void)
+{
+    size_t room = 4 * 1000003;
+    void *buffer = malloc(room);
+
+    MPI_Buffer_attach(buffer, (int)room);
+    pass_on(MPI_Isend, 0);
+    pass_on(MPI_Issend, 0);
+    pass_on(MPI_Irsend, 0);
+    pass_on(MPI_Ibsend, 0);
+    pass_on(MPI_Send_init, 1);
+    pass_on(MPI_Ssend_init, 1);
+    pass_on(MPI_Bsend_init, 1);
+    pass_late(MPI_Send);
+    pass_late(MPI_Ssend);
+    pass_late(MPI_Bsend);
+    MPI_Buffer_detach(&buffer, &(int){ 0 });
+    free(buffer);
+}
+
+static void synchronous(void)
+{
+    MPI_Request request;
+    int peer = rank ^ 1, done, token = 5;
+
+    if (peer >= size)
+        return;
+    for (int n = 0; n < 2; n++) {
+        if (rank % 2 == 0) {
+            MPI_Issend(&token, n, MPI_INT, peer, 1, MPI_COMM_WORLD, &request);
+            MPI_Send(&token, 1, MPI_INT, peer, 2, MPI_COMM_WORLD);
+            MPI_Recv(&token, 1, MPI_INT, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+            EXPECT(!done); /* nobody has received it */
+            MPI_Send(&token, 1, MPI_INT, peer, 4, MPI_COMM_WORLD);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Recv(&token, 1, MPI_INT, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(&token, 1, MPI_INT, peer, 3, MPI_COMM_WORLD);
+            MPI_Recv(&token, 1, MPI_INT, peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(&token, n, MPI_INT, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    }
+}
+
+static void self(void)
+{
+    for (int i = 0; i < N_SIZES; i++) {
+        unsigned char *out = bytes((size_t)sizes[i]), *in = bytes((size_t)sizes[i]);
+        MPI_Request request;
+
+        fill(out, (size_t)sizes[i], rank, i);
+        MPI_Isend(out, sizes[i], MPI_BYTE, rank, i, MPI_COMM_WORLD, &request);
+        MPI_Recv(in, sizes[i], MPI_BYTE, rank, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        check(in, (size_t)sizes[i], rank, i);
+        MPI_Sendrecv(out, sizes[i], MPI_BYTE, rank, i, in, sizes[i], MPI_BYTE, rank, i, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        free(in);
+        free(out);
+    }
+}
+
+/* ---- matching ---- */
+
+static void any(void)
+{
+    enum { EACH = 50 };
+    int next[1024] = { 0 };
+
+    if (rank != 0) {
+        for (int i = 0; i < EACH; i++) {
+            int value[2] = { rank, i };
+
+            MPI_Send(value, 2, MPI_INT, 0, i % 7, MPI_COMM_WORLD);
+        }
+    }
+    for (int i = 0; rank == 0 && i < EACH * (size - 1); i++) {
+        int value[2];
+        MPI_Status status;
+
+        MPI_Recv(value, 2, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+        EXPECT(status.MPI_SOURCE == value[0] && status.MPI_TAG == value[1] % 7);
+        EXPECT(next[value[0]] == value[1]);
+        next[value[0]]++;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Short and long ones by turns stay in order, expected or not. */
+static void order(void)
+{
+    enum { N = 200 };
+    static const int lengths[] = { 8, 20000, 0, 300, 70001, 16384 };
+    int peer = rank ^ 1;
+    unsigned char *data = bytes(70001);
+    MPI_Request requests[N];
+    unsigned char *out[N];
+
+    if (peer < size) {
+        for (int i = 0; i < N; i++) {
+            out[i] = bytes((size_t)lengths[i % 6]);
+            fill(out[i], (size_t)lengths[i % 6], rank, i);
+            MPI_Isend(out[i], lengths[i % 6], MPI_BYTE, peer, 9, MPI_COMM_WORLD, &requests[i]);
+        }
+        for (int i = 0; i < N; i++) {
+            MPI_Status status;
+            int n;
+
+            MPI_Recv(data, 70001, MPI_BYTE, peer, i % 2 ? MPI_ANY_TAG : 9, MPI_COMM_WORLD, &status);
+            MPI_Get_count(&status, MPI_BYTE, &n);
+            EXPECT(n == lengths[i % 6]);
+            check(data, (size_t)n, peer, i);
+        }
+        MPI_Waitall(N, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < N; i++)
+            free(out[i]);
+    }
+    free(data);
+}
+
+static void probes(void)
+{
+    int peer = rank ^ 1, flag = 0, n;
+    unsigned char *data = bytes(30001);
+    MPI_Request requests[3], request;
+    MPI_Message message;
+    MPI_Status status;
+
+    for (int i = 0; peer < size && i < 2; i++) {
+        int length = i == 0 ? 77 : 30001;
+
+        fill(data, (size_t)length, rank, i);
+        if (rank % 2 == 0) {
+            for (int k = 0; k < 3; k++)
+                MPI_Isend(data, length, MPI_BYTE, peer, k < 2 ? i : 50, MPI_COMM_WORLD, &requests[k]);
+            MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+            continue;
+        }
+        MPI_Mprobe(MPI_ANY_SOURCE, i, MPI_COMM_WORLD, &message, &status);
+        MPI_Get_count(&status, MPI_BYTE, &n);
+        EXPECT(n == length && status.MPI_SOURCE == peer && status.MPI_TAG == i);
+        MPI_Recv(data, length, MPI_BYTE, peer, 50, MPI_COMM_WORLD, &status); /* overtakes the one that is held */
+        MPI_Mrecv(data, n, MPI_BYTE, &message, &status);
+        check(data, (size_t)n, peer, i);
+        do
+            MPI_Improbe(peer, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &message, &status);
+        while (!flag);
+        memset(data, 0, (size_t)length);
+        MPI_Imrecv(data, length, MPI_BYTE, &message, &request);
+        MPI_Wait(&request, &status);
+        check(data, (size_t)length, peer, i);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status);
+    EXPECT(!flag);
+    free(data);
+}
+
+static void cancel(void)
+{
+    int peer = rank ^ 1, value = 0, flag;
+    MPI_Request request;
+    MPI_Status status;
+
+    for (int i = 0; peer < size && i < 20; i++) {
+        MPI_Irecv(&value, 1, MPI_INT, peer, 3, MPI_COMM_WORLD, &request);
+        MPI_Cancel(&request);
+        MPI_Wait(&request, &status);
+        MPI_Test_cancelled(&status, &flag);
+        EXPECT(flag);
+        /* Both have cancelled before either sends. */
+        MPI_Sendrecv(&i, 0, MPI_INT, peer, 4, &value, 0, MPI_INT, peer, 4, MPI_COMM_WORLD, &status);
+        MPI_Sendrecv(&i, 1, MPI_INT, peer, 3, &value, 1, MPI_INT, peer, 3, MPI_COMM_WORLD, &status);
+        EXPECT(value == i);
+    }
+}
+
+static void truncation(void)
+{
+    int peer = rank ^ 1, r;
+    unsigned char *data = bytes(100000);
+    MPI_Request request;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int length = 100; peer < size && length <= 100000; length *= 10) {
+        unsigned char small[12];
+        MPI_Status status;
+
+        memset(small, 0xee, sizeof(small));
+        fill(data, (size_t)length, rank, length);
+        MPI_Isend(data, length, MPI_BYTE, peer, 4, MPI_COMM_WORLD, &request);
+        r = MPI_Recv(small, 11, MPI_BYTE, peer, 4, MPI_COMM_WORLD, &status);
+        EXPECT(r != MPI_SUCCESS);
+        MPI_Error_class(r, &r);
+        EXPECT(r == MPI_ERR_TRUNCATE && small[11] == 0xee);
+        check(small, 11, peer, length);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    free(data);
+}
+
+/* ---- many ---- */
+
+/* Nobody receives before all have been sent; then the last come first. */
+static void flood(void)
+{
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    MPI_Request *requests = malloc(N_FLOOD * sizeof(MPI_Request));
+    unsigned char *out[8], *in = bytes(3000);
+    int n = size > 4 ? N_FLOOD / 6 : N_FLOOD;
+
+    for (int i = 0; i < 8; i++) {
+        out[i] = bytes(3000);
+        fill(out[i], 3000, rank, i);
+    }
+    for (int i = 0; i < n; i++)
+        MPI_Isend(out[i % 8], i % 3000, MPI_BYTE, next, i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = n - 1; i >= 0; i--) {
+        MPI_Recv(in, 3000, MPI_BYTE, before, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        check(in, (size_t)(i % 3000), before, i % 8);
+    }
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < 8; i++)
+        free(out[i]);
+    free(in);
+    free(requests);
+}
+
+/* A rank that computes while all others send to it as fast as they can. */
+static void storm(void)
+{
+    enum { EACH = 2000 };
+    int n = size > 4 ? EACH / 4 : EACH;
+    int value[64];
+
+    if (rank != 0) {
+        for (int i = 0; i < n; i++) {
+            value[0] = i;
+            MPI_Send(value, 1 + i % 64, MPI_INT, 0, 6, MPI_COMM_WORLD);
+        }
+    }
+    for (int source = size - 1; rank == 0 && source > 0; source--) {
+        for (int i = 0; i < n; i++) {
+            MPI_Recv(value, 64, MPI_INT, source, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            EXPECT(value[0] == i);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void many(void)
+{
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    int n = size > 4 ? N_MANY / 8 : N_MANY;
+    MPI_Request *requests = malloc(2 * N_MANY * sizeof(MPI_Request));
+    unsigned char *in = bytes((size_t)n * MANY_SIZE), *out = bytes(MANY_SIZE);
+
+    fill(out, MANY_SIZE, rank, 1);
+    for (int round = 0; round < 2; round++) {
+        memset(in, 0, (size_t)n * MANY_SIZE);
+        if (round == 0)
+            for (int i = 0; i < n; i++)
+                MPI_Irecv(in + (size_t)i * MANY_SIZE, MANY_SIZE, MPI_BYTE, before, i, MPI_COMM_WORLD, &requests[n + i]);
+        for (int i = 0; i < n; i++)
+            MPI_Isend(out, MANY_SIZE, MPI_BYTE, next, i, MPI_COMM_WORLD, &requests[i]);
+        if (round == 1)
+            for (int i = 0; i < n; i++)
+                MPI_Irecv(in + (size_t)i * MANY_SIZE, MANY_SIZE, MPI_BYTE, before, i, MPI_COMM_WORLD, &requests[n + i]);
+        MPI_Waitall(2 * n, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < n; i += 37)
+            check(in + (size_t)i * MANY_SIZE, MANY_SIZE, before, 1);
+    }
+    free(requests);
+    free(in);
+    free(out);
+}
+
+/* ---- communicators ---- */
+
+static void communicators(void)
+{
+    MPI_Comm dup, half;
+    int value = -1, half_rank, half_size, sum;
+    MPI_Request requests[2];
+    int peer = rank ^ 1;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+    if (peer < size) {
+        int in_world = -1, in_dup = -1, one = 1, two = 2;
+
+        MPI_Irecv(&in_dup, 1, MPI_INT, peer, 0, dup, &requests[0]);
+        MPI_Irecv(&in_world, 1, MPI_INT, peer, 0, MPI_COMM_WORLD, &requests[1]);
+        MPI_Send(&one, 1, MPI_INT, peer, 0, MPI_COMM_WORLD);
+        MPI_Send(&two, 1, MPI_INT, peer, 0, dup);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        EXPECT(in_world == 1 && in_dup == 2);
+    }
+    for (int i = 0; i < 20; i++) {
+        MPI_Comm_split(dup, rank % 2, -rank, &half);
+        MPI_Comm_rank(half, &half_rank);
+        MPI_Comm_size(half, &half_size);
+        MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, half);
+        value = 0;
+        for (int r = rank % 2; r < size; r += 2)
+            value += r;
+        EXPECT(sum == value);
+        EXPECT(half_rank == half_size - 1 - rank / 2);
+        MPI_Comm_free(&half);
+    }
+    MPI_Comm_free(&dup);
+}
+
+static void intercommunicators(void)
+{
+    MPI_Comm half, inter, merged;
+    int value, sum, peer_size, merged_size, i = rank % 2;
+
+    if (size < 2)
+        return;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 77, &inter);
+    MPI_Comm_remote_size(inter, &peer_size);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, inter);
+    value = 0;
+    for (int r = 1 - rank % 2; r < size; r += 2)
+        value += r;
+    EXPECT(sum == value);
+    MPI_Comm_rank(half, &value);
+    if (value < peer_size) {
+        int theirs = -1;
+
+        MPI_Sendrecv(&rank, 1, MPI_INT, value, 5, &theirs, 1, MPI_INT, value, 5, inter, MPI_STATUS_IGNORE);
+        EXPECT(theirs == (rank ^ 1));
+    }
+    MPI_Intercomm_merge(inter, i, &merged);
+    MPI_Comm_size(merged, &merged_size);
+    EXPECT(merged_size == size);
+    MPI_Comm_free(&merged);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&half);
+}
+
+/* ---- datatypes ---- */
+
+static void send_typed(MPI_Datatype type, int count, const void *out, void *in)
+{
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    MPI_Request request;
+
+    MPI_Irecv(in, count, type, before, 8, MPI_COMM_WORLD, &request);
+    MPI_Send(out, count, type, next, 8, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Isend(out, count, type, next, 8, MPI_COMM_WORLD, &request);
+    MPI_Recv(in, count, type, before, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void vectors(int n)
+{
+    int before = (rank + size - 1) % size;
+    int *out = malloc(3 * (size_t)n * sizeof(int)), *in = malloc(3 * (size_t)n * sizeof(int));
+    MPI_Datatype type;
+
+    for (int i = 0; i < 3 * n; i++) {
+        out[i] = rank * 1000 + i;
+        in[i] = -1;
+    }
+    MPI_Type_vector(n, 1, 3, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    send_typed(type, 1, out, in);
+    for (int i = 0; i < 3 * n; i++)
+        EXPECT(in[i] == (i % 3 == 0 ? before * 1000 + i : -1));
+    MPI_Type_free(&type);
+    free(in);
+    free(out);
+}
+
+/* One block at an absolute address, and one at a displacement. */
+static void displaced(int n)
+{
+    int before = (rank + size - 1) % size;
+    int *out = malloc((size_t)(n + 5) * sizeof(int)), *in = malloc((size_t)(n + 5) * sizeof(int));
+    MPI_Datatype there, here, shifted;
+    MPI_Aint address[2], shift = 5 * sizeof(int);
+    MPI_Request request;
+
+    for (int i = 0; i < n + 5; i++) {
+        out[i] = rank * 1000 + i;
+        in[i] = -1;
+    }
+    MPI_Get_address(out, &address[0]);
+    MPI_Get_address(in, &address[1]);
+    MPI_Type_create_hindexed(1, &n, &address[0], MPI_INT, &there);
+    MPI_Type_create_hindexed(1, &n, &address[1], MPI_INT, &here);
+    MPI_Type_create_hindexed(1, &n, &shift, MPI_INT, &shifted);
+    MPI_Type_commit(&there);
+    MPI_Type_commit(&here);
+    MPI_Type_commit(&shifted);
+    MPI_Irecv(MPI_BOTTOM, 1, here, before, 8, MPI_COMM_WORLD, &request);
+    MPI_Send(MPI_BOTTOM, 1, there, (rank + 1) % size, 8, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < n; i++)
+        EXPECT(in[i] == before * 1000 + i);
+    for (int i = 0; i < n + 5; i++)
+        in[i] = -1;
+    send_typed(shifted, 1, out, in);
+    for (int i = 0; i < n + 5; i++)
+        EXPECT(in[i] == (i < 5 ? -1 : before * 1000 + i));
+    MPI_Isend(MPI_BOTTOM, 1, there, (rank + 1) % size, 8, MPI_COMM_WORLD, &request);
+    MPI_Recv(MPI_BOTTOM, 1, here, before, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT(in[0] == before * 1000 && in[n - 1] == before * 1000 + n - 1);
+    MPI_Type_free(&there);
+    MPI_Type_free(&here);
+    MPI_Type_free(&shifted);
+    free(in);
+    free(out);
+}
+
+static void datatypes(void)
+{
+    static const int counts[] = { 1, 10, 1000, 5000, 100003 };
+
+    for (int i = 0; i < 5; i++) {
+        vectors(counts[i]);
+        displaced(counts[i]);
+    }
+}
+
+/* ---- collectives ---- */
+
+static void collective(int n)
+{
+    int *in = malloc((size_t)size * (size_t)n * sizeof(int)), *out = malloc((size_t)size * (size_t)n * sizeof(int));
+    MPI_Request requests[2];
+
+    for (int i = 0; i < size * n; i++) {
+        in[i] = rank * 7 + i;
+        out[i] = -1;
+    }
+    MPI_Alltoall(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+    for (int i = 0; i < size * n; i++)
+        EXPECT(out[i] == i / n * 7 + rank * n + i % n);
+    MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+    for (int i = 0; i < size * n; i++)
+        EXPECT(out[i] == i / n * 7 + i % n);
+    MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < n; i++)
+        EXPECT(out[i] == size * i + 7 * size * (size - 1) / 2);
+    MPI_Iallreduce(in, out, n, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &requests[0]);
+    MPI_Ibarrier(MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < n; i++)
+        EXPECT(out[i] == (size - 1) * 7 + i);
+    MPI_Scan(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < n; i++)
+        EXPECT(out[i] == (rank + 1) * i + 7 * rank * (rank + 1) / 2);
+    for (int root = 0; root < size; root++) {
+        MPI_Bcast(rank == root ? in : out, n, MPI_INT, root, MPI_COMM_WORLD);
+        EXPECT(rank == root || (out[0] == root * 7 && out[n - 1] == root * 7 + n - 1));
+        MPI_Gather(in, n, MPI_INT, out, n, MPI_INT, root, MPI_COMM_WORLD);
+        EXPECT(rank != root || out[size * n - 1] == (size - 1) * 7 + n - 1);
+        MPI_Scatter(in, n, MPI_INT, out, n, MPI_INT, root, MPI_COMM_WORLD);
+        EXPECT(out[0] == root * 7 + rank * n);
+    }
+    free(in);
+    free(out);
+}
+
+static void collectives(void)
+{
+    collective(1);
+    collective(13);
+    collective(size > 4 ? 1000 : 20011);
+}
+
+/* ---- one-sided ---- */
+
+static void onesided(void)
+{
+    enum { N = 3000 };
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    int *window, *local = malloc(N * sizeof(int)), one = 1, old = -1;
+    MPI_Win win;
+
+    MPI_Win_allocate(2 * N * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
+    for (int i = 0; i < N; i++) {
+        local[i] = rank * 10 + i;
+        window[i] = window[N + i] = 0;
+    }
+    MPI_Win_fence(0, win);
+    MPI_Put(local, N, MPI_INT, next, 0, N, MPI_INT, win);
+    MPI_Accumulate(local, N, MPI_INT, next, N, N, MPI_INT, MPI_SUM, win);
+    MPI_Win_fence(0, win);
+    for (int i = 0; i < N; i++)
+        EXPECT(window[i] == before * 10 + i && window[N + i] == before * 10 + i);
+    MPI_Get(local, N, MPI_INT, next, 0, N, MPI_INT, win);
+    MPI_Win_fence(0, win);
+    for (int i = 0; i < N; i++)
+        EXPECT(local[i] == rank * 10 + i);
+    window[0] = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < 10; i++) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Fetch_and_op(&one, &old, MPI_INT, 0, 0, MPI_SUM, win);
+        MPI_Win_unlock(0, win);
+        EXPECT(old >= 0 && old < 10 * size);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    MPI_Get(&old, 1, MPI_INT, 0, 0, 1, MPI_INT, win);
+    MPI_Win_unlock(0, win);
+    EXPECT(old == 10 * size);
+    MPI_Win_free(&win);
+    free(local);
+}
+
+/* ---- threads ---- */
+
+static void *thread(void *number)
+{
+    int tag = (int)(intptr_t)number, peer = rank ^ 1;
+
+    for (int i = 0; i < 200; i++) {
+        size_t n = (size_t)(i % 5 == 0 ? 40001 : i);
+        unsigned char *out = bytes(n), *in = bytes(n);
+        MPI_Request requests[2];
+
+        fill(out, n, rank, tag + i);
+        MPI_Irecv(in, (int)n, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &requests[0]);
+        if (i % 3 == 0)
+            MPI_Issend(out, (int)n, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &requests[1]);
+        else
+            MPI_Isend(out, (int)n, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        check(in, n, peer, tag + i);
+        free(in);
+        free(out);
+    }
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t ids[N_THREADS];
+
+    if ((rank ^ 1) >= size)
+        return;
+    for (int i = 0; i < N_THREADS; i++)
+        EXPECT(pthread_create(&ids[i], NULL, thread, (void *)(intptr_t)(1000 + i)) == 0);
+    for (int i = 0; i < N_THREADS; i++)
+        pthread_join(ids[i], NULL);
+}
+
+/* ---- death ---- */
+
+/* All send to all for ever; the last rank kills itself after EMU_TEST_SEED messages. */
+static void death(void)
+{
+    long n = strtol(getenv("EMU_TEST_SEED") ? getenv("EMU_TEST_SEED") : "1", NULL, 10) % 3000 + 1;
+    unsigned char *out = bytes(20000), *in = bytes(20000);
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+
+    for (long i = 0;; i++) {
+        int length = i % 3 == 0 ? 20000 : (int)(i % 500);
+
+        if (rank == size - 1 && i == n)
+            raise(SIGKILL);
+        MPI_Sendrecv(out, length, MPI_BYTE, next, 0, in, length, MPI_BYTE, before, 0, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+    }
+}
+
+/* One more of this program. */
+static void spawn(void)
+{
+    MPI_Comm inter;
+
+    MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+}
+
+/* ---- all ---- */
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    { "modes", modes },
+    { "synchronous", synchronous },
+    { "self", self },
+    { "any", any },
+    { "order", order },
+    { "probes", probes },
+    { "cancel", cancel },
+    { "truncation", truncation },
+    { "flood", flood },
+    { "storm", storm },
+    { "many", many },
+    { "communicators", communicators },
+    { "intercommunicators", intercommunicators },
+    { "datatypes", datatypes },
+    { "collectives", collectives },
+    { "onesided", onesided },
+    { "threads", threads },
+    { "death", death },
+    { "spawn", spawn },
+};
+
+#define N_CASES (sizeof(cases) / sizeof(cases[0]))
+#define N_EXTRA 3 /* at the end: only when named */
+
+int main(int argc, char **argv)
+{
+    int has_threads = argc > 1 && strcmp(argv[1], "threads") == 0;
+    int wanted = has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    int provided;
+
+    program = argv[0];
+    MPI_Init_thread(&argc, &argv, wanted, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    EXPECT(provided >= wanted);
+    for (size_t i = 0; i < N_CASES; i++) {
+        int is_wanted = argc == 1 && i + N_EXTRA < N_CASES;
+
+        for (int a = 1; a < argc; a++)
+            is_wanted |= strcmp(argv[a], cases[i].name) == 0;
+        if (!is_wanted)
+            continue;
+        name = cases[i].name;
+        cases[i].run();
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0)
+            printf("ok %s\n", name);
+        fflush(stdout);
+    }
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs of the installed Open MPI over the emulated machine.
+#   test_mpi.sh EMUNIC PROGRAM    the command, and mpi_suite
+# shellcheck source=../cli/lib.sh
+. "$(dirname "$0")/../cli/lib.sh"
+
+suite=$2
+n_cases=16
+
+# All cases; afterwards the machine has carried them, and nothing is left.
+suite_is_right() {
+    local links=$dir/links
+    call run --mpi --json "$links" "$@" -- "$suite"
+    expect_status 0
+    [ "$(grep -c '^ok ' <<<"$out")" -eq "$n_cases" ] || bad "not $n_cases cases: $out"
+    [ -z "$err" ] || bad "something on stderr: $err"
+    python3 -c 'import json, sys; sys.exit(not sum(flow.get("packets", 1) for flow in json.load(open(sys.argv[1]))["flows"]))' \
+        "$links" || bad "no packet was counted"
+    call run --mpi "$@" -- "$suite" threads
+    expect_status 0
+    expect_out '^ok threads$'
+    expect_nothing_left
+}
+
+test_two_ranks_exchange_everything() {
+    suite_is_right -n 2
+}
+
+test_four_ranks_exchange_everything_through_the_daemon() {
+    suite_is_right -n 4 --ppn 2 --datapath routed --machine seastar
+}
+
+test_sixteen_ranks_exchange_everything() {
+    suite_is_right -n 16 --ppn 4 --machine gemini
+}
+
+test_small_limits_lose_nothing() {
+    call run --mpi=portals -n 2 -x OMPI_MCA_mtl_portals3_window=4 -x OMPI_MCA_mtl_portals3_eager_limit=100 \
+        -x OMPI_MCA_mtl_portals3_overflow_bytes=65536 -x OMPI_MCA_mtl_portals3_landing_limit=0 -- "$suite" order flood storm
+    expect_status 0
+    expect_out '^ok storm$'
+}
+
+test_a_fortran_program_runs() {
+    command -v mpifort >/dev/null || return 0
+    mpifort -o "$dir/ring" "$(dirname "$0")/ring.f90" || bad "mpifort failed"
+    call run --mpi -n 4 -- "$dir/ring"
+    expect_status 0
+    expect_out '^sum 6$'
+}
+
+test_a_killed_rank_ends_the_job_with_one_line() {
+    local seed=${EMU_TEST_SEED:-$RANDOM} i
+    echo "# EMU_TEST_SEED=$seed"
+    for i in 0 1 2; do
+        EMU_TEST_SEED=$((seed + i * 701)) call run --mpi -n 3 -- "$suite" death
+        expect_status 137
+        [ "$(wc -l <<<"$err")" -eq 1 ] || bad "more than one line: $err"
+        expect_err '^emunic run: rank 2 on node .* was ended by signal 9'
+        expect_nothing_left
+    done
+}
+
+test_without_the_option_a_program_of_mpi_is_told_which_is_missing() {
+    call run -n 2 -- "$suite" self
+    expect_status 0
+    expect_err 'mpi_suite is a program of MPI: without --mpi'
+    call run -n 2 --quiet -- "$suite" self
+    [ -z "$err" ] || bad "something on stderr: $err"
+    printf 'from mpi4py import MPI\n' >"$dir/prog.py"
+    call run -- python3 "$dir/prog.py"
+    expect_err 'python3 is a program of MPI: without --mpi'
+    call run -- true
+    [ -z "$err" ] || bad "something on stderr: $err"
+}
+
+test_a_component_that_does_not_exist_is_refused() {
+    call run --mpi=gni -n 2 -- "$suite"
+    expect_status 1
+    expect_error_line "--mpi: there is no component 'gni' yet"
+}
+
+test_another_message_layer_ends_the_job() {
+    printf '#!/bin/sh\nOMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader exec "$@"\n' >"$dir/other"
+    chmod +x "$dir/other"
+    call run --mpi -n 2 -- "$dir/other" "$suite" self
+    expect_status 1
+    expect_err 'emunic: Open MPI has selected pml ob1, mtl none instead of cm, portals3'
+    expect_nothing_left
+}
+
+test_spawned_processes_are_refused_with_a_message() {
+    call run --mpi -n 2 -- "$suite" spawn
+    expect_status 1
+    expect_err '^emunic: processes that MPI_Comm_spawn\(\) starts have no node'
+    expect_nothing_left
+}
+
+run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_the_daemon \
+    sixteen_ranks_exchange_everything small_limits_lose_nothing a_fortran_program_runs \
+    a_killed_rank_ends_the_job_with_one_line without_the_option_a_program_of_mpi_is_told_which_is_missing \
+    a_component_that_does_not_exist_is_refused another_message_layer_ends_the_job \
+    spawned_processes_are_refused_with_a_message

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Published figures, as unmodified programs print them in virtual time: a line EXP for each.
+
+    figures.py BUILD
+
+The number compared is the one that the program prints, nothing inside emunic. Sources and tolerances are those of
+docs/spec/machines.md. Nothing random enters these runs, so there is one run of each program and no seed. Status 1: a
+figure is out of tolerance, or a program did not print it.
+"""
+
+import pathlib
+import subprocess
+import sys
+
+LIMIT_S = 300
+LAST = -1   # the last row of its table
+
+# Program, machine, further options of `emunic run`, arguments. On aries `scatter` puts the two ranks one blue link
+# apart, which is the H = 1 of XC-1.
+RUNS = {
+    "pingpong": ("gni_pingpong", "aries", ["--place", "scatter"], ["-i", "100"]),
+    "gups": ("dmapp_gups", "aries", ["--place", "scatter"], []),
+    "portals": ("portals_perf", "seastar", ["--first-nid", "1"], ["-i", "100"]),
+}
+
+# Row, metric, source, unit, tolerance, kind, run, heading of the table, its line (first word), column.
+TABLES = [
+    ("XC-1", "put8_latency", 0.8, "us", 0.02, "K", "pingpong", "latency us", "8", 1),
+    ("XC-8", "put_bandwidth", 10.0e3, "MB/s", 0.05, "P", "pingpong", "put MB/s", LAST, 1),
+    ("SEASTAR-1a", "put0_us", 4.89, "us", 0.02, "K", "portals", "put, us", "0", 1),
+    ("SEASTAR-1b", "get0_us", 6.09, "us", 0.02, "K", "portals", "put, us", "0", 2),
+    ("SEASTAR-1c", "biput0_us", 8.39, "us", 0.02, "K", "portals", "put, us", "0", 3),
+    ("SEASTAR-2", "put_asymptote", 1108.0, "MB/s", 0.02, "K", "portals", "put, MB/s", LAST, 1),
+    ("SEASTAR-5", "biput_peak", 2216.0, "MB/s", 0.03, "P", "portals", "put, MB/s", LAST, 3),
+]
+
+
+def run(build, name):
+    """Its output; None, after a line: it failed."""
+    program, machine, options, arguments = RUNS[name]
+    command = [build / "emunic/emunic", "run", "-q", "-n", "2", "--time", "virtual", "--machine", machine, *options,
+               "--", build / "examples" / program, *arguments]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S,
+                              check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        print(f"# {program} on {machine}: {error}")
+        return None
+    if done.returncode != 0:
+        print(f"# {program} on {machine} ended with status {done.returncode}: {done.stderr.strip()}")
+        return None
+    for line in done.stderr.splitlines():
+        print(f"# {program}: {line}")   # lag, above all
+    return done.stdout
+
+
+def cell(text, heading, first, column):
+    """A number of the table under that heading. None: there is none."""
+    found = None
+    is_in = False
+    for line in (text or "").splitlines():
+        words = line.split()
+        if heading in line:
+            is_in = True
+        elif is_in and words and words[0].isdigit():
+            if len(words) > column and first in (LAST, words[0]):
+                found = float(words[column])
+        elif is_in:
+            break
+    return found
+
+
+def updates_per_second(text):
+    """Of a PE, in millions, as dmapp_gups prints them."""
+    words = (text or "").split()
+    return float(words[words.index("M") - 1]) if "M" in words else None
+
+
+def report(row, metric, source, unit, tolerance, kind, program, got):
+    is_good = got is not None and abs(got - source) <= tolerance * source
+    shown = "none" if got is None else f"{got:g}"
+    print(f"EXP {row} {metric} src={source:g} got={shown} unit={unit} tol={tolerance:.0%} kind={kind} "
+          f"program={program} verdict={'PASS' if is_good else 'FAIL'}")
+    return is_good
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    build = pathlib.Path(sys.argv[1]).resolve()
+    texts = {name: run(build, name) for name in RUNS}
+    good = [report(*line[:6], RUNS[line[6]][0], cell(texts[line[6]], *line[7:])) for line in TABLES]
+    good.append(report("XC-11", "launch_rate_per_core", 7.5, "M/s", 0.02, "K", "dmapp_gups",
+                       updates_per_second(texts["gups"])))
+    print(f"{sum(good)} of {len(good)} figures within their tolerance")
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
