@@ -22,7 +22,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-virtual check-sanitize check-threads check-fuzz \
+.PHONY: all deps build demo check check-shmem check-virtual check-sanitize check-threads check-fuzz \
 	check-multihost live fuzz soak attack kills bench generated fidelity mutations format \
 	install clean
 
@@ -57,7 +57,7 @@ format: deps
 check: build
 	@setsid tests/thirdparty/ahead.sh $(BUILD) & ahead=$$!; trap 'kill -- -$$ahead 2>/dev/null' EXIT INT TERM; \
 	$(MAKE) --no-print-directory check-sanitize check-threads check-fuzz && \
-	$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite virtual-all --no-suite sanitized-alone \
+	$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite shmem-all --no-suite virtual-all --no-suite sanitized-alone \
 		--also $(SANITIZE) --also $(THREADS) --also $(FUZZ)
 
 # All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.
@@ -72,6 +72,10 @@ check-virtual: build
 # Published figures, as unmodified programs print them in virtual time: a line EXP each. Minutes, on a quiet host.
 live: build
 	@$(PYTHON) tests/live/figures.py $(BUILD)
+
+# OpenSHMEM with all numbers of PEs, on all data paths; `make check` has part of it.
+check-shmem: build
+	@$(PYTHON) tools/run_tests.py $(BUILD) --suite shmem --suite shmem-all
 
 $(SANITIZE)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Doptimization=1 -Db_sanitize=address,undefined -Dthirdparty=disabled $(SANITIZE)

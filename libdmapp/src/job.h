@@ -32,6 +32,7 @@
 
 #include <dmapp.h>
 
+#include "libdmapp/src/symmetric.h"
 #include "libugni/src/launch.h"
 
 #define DMAPPI_LIKELY(x)   __builtin_expect(!!(x), 1)
@@ -43,8 +44,6 @@ enum dmappi_seg_mark {
     DMAPPI_MARK_SHEAP = 0xda5d,
     DMAPPI_MARK_REGISTERED = 0xda5e,
 };
-
-enum dmappi_symmetric { DMAPPI_DATA, DMAPPI_SHEAP, DMAPPI_SYMMETRIC };
 
 /* A symmetric segment of one PE. */
 struct dmappi_segment {

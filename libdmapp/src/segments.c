@@ -355,6 +355,16 @@ dmapp_return_t dmappi_resolve_slowly(uint64_t addr, const dmapp_seg_desc_t *seg,
     return DMAPP_RC_SUCCESS;
 }
 
+struct dmappi_symmetric_segment dmappi_symmetric_segment(dmapp_pe_t pe, enum dmappi_symmetric kind)
+{
+    const struct dmappi_peer *peer = &dmappi_job.peers[pe];
+    const struct dmappi_segment *s = &peer->seg[kind];
+
+    return (struct dmappi_symmetric_segment){
+        .addr = s->addr, .len_bytes = s->len_bytes, .target = s->target, .nic_addr = peer->nic_addr
+    };
+}
+
 /* ---- local memory ---- */
 
 static bool covers(const dmapp_seg_desc_t *desc, uint64_t addr, uint64_t len_bytes)

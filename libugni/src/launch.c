@@ -47,6 +47,7 @@ struct gnii_launch_target *gnii_launch_open(gni_nic_handle_t nic_hndl, uint32_t 
     }
     memset(t, 0, sizeof(*t));
     t->nic = nic;
+    nic->launches = !nic->is_gemini;
     t->name = gnii_handle_target(nic_addr, &fields);
     return t;
 }
@@ -66,66 +67,93 @@ static __attribute__((noinline)) bool find_lane(struct gnii_launch_target *t)
            emu_lane_look_for(&t->nic->port, &t->name, &t->lane);
 }
 
-static inline bool put(struct emu_lane *lane, uint64_t addr, const void *data, uint64_t len_bytes)
+/* Takes the lock and sees to a lane. False: there is none, and no lock is held. */
+static inline bool begin(struct gnii_launch_target *t)
 {
-    return emu_lane_put(lane, addr, data, len_bytes, EMU_LANE_NO_EVENT);
+    emu_biased_lock(&t->nic->lock);
+    if (__builtin_expect(t->lane.epoch != 0, 1) || find_lane(t))
+        return true;
+    emu_biased_unlock(&t->nic->lock);
+    return false;
 }
 
-static inline bool get(struct emu_lane *lane, uint64_t addr, void *data, uint64_t len_bytes)
+static inline enum gnii_launch_result end(struct gnii_launch_target *t, bool is_done)
 {
-    return emu_lane_get(lane, addr, data, len_bytes, EMU_LANE_NO_EVENT);
+    emu_biased_unlock(&t->nic->lock);
+    return is_done ? GNII_LAUNCH_DONE : GNII_LAUNCH_POST;
+}
+
+/* Each operation is one function: the calls would be a fifth of an 8-byte put. */
+#define FLAT __attribute__((flatten))
+
+FLAT enum gnii_launch_result gnii_launch_put(struct gnii_launch_target *t, uint64_t remote_addr, const void *data,
+                                             uint64_t len_bytes)
+{
+    if (len_bytes > GNII_LAUNCH_BYTES_MAX || !begin(t))
+        return GNII_LAUNCH_POST;
+    emu_lane_expect(&t->lane, remote_addr, false);
+    return end(t, emu_lane_put(&t->lane, remote_addr, data, len_bytes, EMU_LANE_NO_EVENT));
+}
+
+FLAT enum gnii_launch_result gnii_launch_get(struct gnii_launch_target *t, uint64_t remote_addr, void *data,
+                                             uint64_t len_bytes)
+{
+    if (len_bytes > GNII_LAUNCH_BYTES_MAX || !begin(t))
+        return GNII_LAUNCH_POST;
+    return end(t, emu_lane_get(&t->lane, remote_addr, data, len_bytes, EMU_LANE_NO_EVENT));
 }
 
 /* After the data, for whoever looks at the word. */
-static inline bool flag(struct emu_lane *lane, uint64_t addr, uint64_t value)
+FLAT enum gnii_launch_result gnii_launch_flag(struct gnii_launch_target *t, uint64_t remote_addr, uint64_t value)
 {
     const struct emu_lane_message message = { .flag = value };
 
-    return emu_lane_put_message(lane, addr, &message, sizeof(value), EMU_LANE_NO_EVENT);
+    if (!begin(t))
+        return GNII_LAUNCH_POST;
+    emu_lane_expect(&t->lane, remote_addr, false);
+    return end(t, emu_lane_put_message(&t->lane, remote_addr, &message, sizeof(value), EMU_LANE_NO_EVENT));
 }
 
-static inline bool amo(struct emu_lane *lane, unsigned op, uint64_t addr, uint64_t operand1, uint64_t operand2,
-                       uint64_t *old_out)
+static inline struct emu_amo amo_of(unsigned op, uint64_t operand1, uint64_t operand2)
 {
-    struct emu_amo a = { .op = (uint8_t)(op - GNII_LAUNCH_AMO),
-                         .operand1 = operand1,
-                         .operand2 = operand2,
-                         .flags = (op & GNII_LAUNCH_32BIT) ? EMU_AMO_32BIT : 0 };
-
-    return emu_lane_amo(lane, addr, &a, old_out, EMU_LANE_NO_EVENT);
+    return (struct emu_amo){ .op = (uint8_t)(op - GNII_LAUNCH_AMO),
+                             .operand1 = operand1,
+                             .operand2 = operand2,
+                             .flags = (op & GNII_LAUNCH_32BIT) ? EMU_AMO_32BIT : 0 };
 }
 
-static inline bool operate(struct emu_lane *lane, unsigned op, uint64_t addr, uint64_t arg1, uint64_t arg2,
-                           uint64_t *old_out)
+FLAT enum gnii_launch_result gnii_launch_amo(struct gnii_launch_target *t, unsigned op, uint64_t remote_addr,
+                                             uint64_t operand1, uint64_t operand2)
 {
-    switch (op) {
-    case GNII_LAUNCH_PUT:
-        return arg2 <= GNII_LAUNCH_BYTES_MAX && put(lane, addr, (const void *)(uintptr_t)arg1, arg2);
-    case GNII_LAUNCH_GET:
-        return arg2 <= GNII_LAUNCH_BYTES_MAX && get(lane, addr, (void *)(uintptr_t)arg1, arg2);
-    case GNII_LAUNCH_FLAG:
-        return flag(lane, addr, arg1);
-    default:
-        return amo(lane, op, addr, arg1, arg2, old_out);
-    }
+    const struct emu_amo amo = amo_of(op, operand1, operand2);
+
+    if (!begin(t))
+        return GNII_LAUNCH_POST;
+    emu_lane_expect(&t->lane, remote_addr, false);
+    return end(t, emu_lane_amo(&t->lane, remote_addr, &amo, NULL, EMU_LANE_NO_EVENT));
 }
 
-/* All in one function: the calls would be a fifth of an 8-byte put. */
-__attribute__((flatten)) enum gnii_launch_result gnii_launch(struct gnii_launch_target *t, unsigned op,
-                                                             uint64_t remote_addr, uint64_t arg1, uint64_t arg2,
-                                                             uint64_t *old_out)
+FLAT enum gnii_launch_result gnii_launch_fetching_amo(struct gnii_launch_target *t, unsigned op, uint64_t remote_addr,
+                                                      uint64_t operand1, uint64_t operand2, uint64_t *old_out)
+{
+    const struct emu_amo amo = amo_of(op, operand1, operand2);
+
+    if (!begin(t))
+        return GNII_LAUNCH_POST;
+    emu_lane_expect(&t->lane, remote_addr, false);
+    return end(t, emu_lane_amo(&t->lane, remote_addr, &amo, old_out, EMU_LANE_NO_EVENT));
+}
+
+void *gnii_launch_window(struct gnii_launch_target *t, uint64_t remote_addr, uint64_t len_bytes)
 {
     struct gnii_nic *nic = t->nic;
-    bool is_done;
+    uint8_t *at = NULL;
 
     emu_biased_lock(&nic->lock);
-    if (__builtin_expect(t->lane.epoch == 0, 0) && !find_lane(t)) {
-        emu_biased_unlock(&nic->lock);
-        return GNII_LAUNCH_POST;
-    }
-    if (op != GNII_LAUNCH_GET)
-        emu_lane_expect(&t->lane, remote_addr, false);
-    is_done = operate(&t->lane, op, remote_addr, arg1, arg2, old_out);
+    if (t->lane.epoch != 0 || find_lane(t))
+        at = emu_lane_enter(&t->lane, remote_addr, len_bytes, true);
+    if (at)
+        emu_lane_leave(&t->lane);
     emu_biased_unlock(&nic->lock);
-    return is_done ? GNII_LAUNCH_DONE : GNII_LAUNCH_POST;
+    return at;
 }

@@ -43,9 +43,43 @@ struct gnii_launch_target *gnii_launch_open(gni_nic_handle_t nic, uint32_t nic_a
 /* Before the NIC is destroyed. */
 void gnii_launch_close(struct gnii_launch_target *target);
 
-/* Any thread. No bytes: nothing. Local memory is the caller's to have. */
-enum gnii_launch_result gnii_launch(struct gnii_launch_target *target, unsigned op, uint64_t remote_addr, uint64_t arg1,
-                                    uint64_t arg2, uint64_t *old_out);
+/*
+ * One operation; a function for each kind, because what they have in common is less than what keeping them in one would
+ * cost. Any thread. No bytes: nothing. Local memory is the caller's to have.
+ */
+enum gnii_launch_result gnii_launch_put(struct gnii_launch_target *target, uint64_t remote_addr, const void *data,
+                                        uint64_t len_bytes);
+enum gnii_launch_result gnii_launch_get(struct gnii_launch_target *target, uint64_t remote_addr, void *data,
+                                        uint64_t len_bytes);
+enum gnii_launch_result gnii_launch_flag(struct gnii_launch_target *target, uint64_t remote_addr, uint64_t value);
+/* op: GNII_LAUNCH_AMO and more. */
+enum gnii_launch_result gnii_launch_amo(struct gnii_launch_target *target, unsigned op, uint64_t remote_addr,
+                                        uint64_t operand1, uint64_t operand2);
+enum gnii_launch_result gnii_launch_fetching_amo(struct gnii_launch_target *target, unsigned op, uint64_t remote_addr,
+                                                 uint64_t operand1, uint64_t operand2, uint64_t *old_out);
+
+/* The one that op names; callers mostly know it when they are compiled. */
+static inline enum gnii_launch_result gnii_launch(struct gnii_launch_target *target, unsigned op, uint64_t remote_addr,
+                                                  uint64_t arg1, uint64_t arg2, uint64_t *old_out)
+{
+    switch (op) {
+    case GNII_LAUNCH_PUT:
+        return gnii_launch_put(target, remote_addr, (const void *)(uintptr_t)arg1, arg2);
+    case GNII_LAUNCH_GET:
+        return gnii_launch_get(target, remote_addr, (void *)(uintptr_t)arg1, arg2);
+    case GNII_LAUNCH_FLAG:
+        return gnii_launch_flag(target, remote_addr, arg1);
+    default:
+        return old_out ? gnii_launch_fetching_amo(target, op, remote_addr, arg1, arg2, old_out) :
+                         gnii_launch_amo(target, op, remote_addr, arg1, arg2);
+    }
+}
+
+/*
+ * Where [remote_addr, remote_addr + len) of the target is mapped here, for loads and stores of the program itself;
+ * NULL: nowhere, or the direct path is closed. It stays while the peer has its memory. Nothing there is counted.
+ */
+void *gnii_launch_window(struct gnii_launch_target *target, uint64_t remote_addr, uint64_t len_bytes);
 
 /* Says once per process, where EMUNIC_LOG lets errors through, that the launcher's variable is not set. */
 void gnii_tell_no_job(const char *variable);

@@ -48,6 +48,7 @@ def parts(build, n, idle_s):
         *((who, f"DMAPP beside OpenSHMEM, {n_pes} PEs: {who}", lambda f=function, p=n_pes: f(p))
           for n_pes in (2, 4, 16)
           for who, function in (("emunic dmapp", lambda p: ours.dmapp(build, DIRECT, n, p)),
+                                ("emunic shmem", lambda p: ours.shmem(build, DIRECT, n, p)),
                                 ("open shmem", lambda p: alternatives.open_shmem(build, n, p)))),
         ("emunic dmapp", "DMAPP random access", lambda: ours.gups(build, DIRECT)),
         ("emunic portals", "Portals", lambda: ours.portals(build, DIRECT, n)),

@@ -5,6 +5,7 @@
 #include <dmapp.h>
 #include <pmi.h>
 
+#define HAS_SIGNAL 0
 #include "tests/bench/pgas.h"
 
 static dmapp_jobinfo_t job;
@@ -53,6 +54,22 @@ static inline void op_complete(void)
 static inline void op_put_large(void *at, void *from, size_t bytes, int pe)
 {
     MUST(dmapp_put(at, &job.sheap_seg, pe, from, bytes / 16, DMAPP_DQW));
+}
+
+static inline void op_xor(uint64_t *at, uint64_t value, int pe)
+{
+    MUST(dmapp_axor_qw_nbi(at, &job.sheap_seg, pe, (int64_t)value));
+}
+
+static inline void op_put_signal(struct pgas *p, uint64_t value, int pe)
+{
+    op_put_flag(p, value, pe);
+}
+
+static inline void op_wait_flag(struct pgas *p, uint64_t value)
+{
+    while (p->flag != value)
+        ;
 }
 
 static void op_barrier(void)

@@ -44,6 +44,13 @@ def dmapp(build, path, n, n_pes):
     return process.figures(process.run(command, env))
 
 
+def shmem(build, path, n, n_pes):
+    """libsma: the program that alternatives.sh compiles with oshcc."""
+    pin = ["-p"] if PATHS[path][0] == "auto" and n_pes == 2 else []
+    command, env = emunic_run(build, path, n_pes, "sma_rank", *pin, "-n", str(n))
+    return process.figures(process.run(command, env))
+
+
 def portals(build, path, n):
     """Portals between two ranks; on the direct path each has a CPU and does the matching itself."""
     command, env = emunic_run(build, path, 2, "portals_rank", *(["-p"] if PATHS[path][0] == "auto" else ["-r"]), "-n",

@@ -8,7 +8,9 @@
  *   pgas_fadd8_latency              one fetch-and-add
  *   pgas_put8_stream_time           one of a stream of non-blocking puts, completed every 64
  *   pgas_put_bandwidth              blocking puts of 1 MiB
- *   pgas_barrierN_time, _sumN_time  of N PEs, when there are more than two
+ *   pgas_gups_rate                  random xors into the table of the other PE and one's own, million a second
+ *   pgas_put8_signal_half_round_trip  as the first with put-with-signal, where OpenSHMEM is 1.5
+ *   pgas_barrierN_time, _sumN_time  of N PEs
  */
 #ifndef TESTS_BENCH_PGAS_H
 #define TESTS_BENCH_PGAS_H
@@ -22,7 +24,9 @@
 
 #define LARGE_BYTES     (1u << 20)
 #define STREAM          64
+#define TABLE           16384
 #define SETTLE_BARRIERS 50000 /* some tens of ms, until the scheduler has given each PE its core */
+#define UPDATES         50    /* so many times as many: the time of all is to be long beside that of two barriers */
 
 /* Symmetric. */
 struct pgas {
@@ -30,6 +34,7 @@ struct pgas {
     uint64_t data;
     uint64_t word;
     uint64_t words[STREAM];
+    uint64_t table[TABLE];
     uint8_t large[LARGE_BYTES];
 };
 
@@ -45,6 +50,11 @@ static inline void op_complete(void);
 static inline void op_put_large(void *at, void *from, size_t bytes, int pe);
 static void op_barrier(void);
 static void op_sum(void);
+static inline void op_xor(uint64_t *at, uint64_t value, int pe);
+/* Data and flag in one call, if HAS_SIGNAL. */
+static inline void op_put_signal(struct pgas *p, uint64_t value, int pe);
+/* As the interface has it: DMAPP has no call that waits for a word, OpenSHMEM allows nothing but its own. */
+static inline void op_wait_flag(struct pgas *p, uint64_t value);
 
 static void ping_pong(long n, uint64_t first)
 {
@@ -53,8 +63,7 @@ static void ping_pong(long n, uint64_t first)
 
         if (own_pe == 0)
             op_put_flag(mine, turn, 1);
-        while (mine->flag != turn)
-            ;
+        op_wait_flag(mine, turn);
         if (own_pe == 1)
             op_put_flag(mine, turn, 0);
     }
@@ -94,6 +103,53 @@ static void measure_alone(long n)
         op_put_large(mine->large, large, LARGE_BYTES, 1);
     bench_print_sized("pgas_put_bandwidth", LARGE_BYTES,
                       (double)rounds * LARGE_BYTES / (bench_now_us() - start_us) * 1e-3, "GB/s");
+}
+
+/* Both PEs at once. */
+static void measure_gups(long n)
+{
+    uint64_t x = (uint64_t)own_pe + 1;
+    long n_updates = n * UPDATES;
+    double start_us;
+
+    op_barrier();
+    start_us = bench_now_us();
+    for (long i = 0; i < n_updates; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        op_xor(&mine->table[x % TABLE], x, (int)(x >> 40 & 1));
+    }
+    op_complete();
+    op_barrier();
+    if (own_pe == 0)
+        bench_print("pgas_gups_rate", (double)n_updates / (bench_now_us() - start_us), "M/s");
+}
+
+static void signal_ping_pong(long n, uint64_t first)
+{
+    for (long i = 0; i < n; i++) {
+        uint64_t turn = first + (uint64_t)i;
+
+        if (own_pe == 0)
+            op_put_signal(mine, turn, 1);
+        op_wait_flag(mine, turn);
+        if (own_pe == 1)
+            op_put_signal(mine, turn, 0);
+    }
+}
+
+static void measure_signal(long n)
+{
+    double start_us;
+
+    op_barrier();
+    signal_ping_pong(n / 10 + 1, 3000000000);
+    start_us = bench_now_us();
+    signal_ping_pong(n, 4000000000);
+    if (own_pe == 0)
+        bench_print("pgas_put8_signal_half_round_trip", (bench_now_us() - start_us) / (double)n / 2, "us");
+    op_barrier();
 }
 
 static void measure_together(long n)
@@ -138,6 +194,10 @@ static void measure(const struct bench_options *options)
     if (own_pe == 0)
         measure_alone(n);
     op_barrier();
+    measure_together(n / 20 + 1);
+    measure_gups(n);
+    if (HAS_SIGNAL)
+        measure_signal(n);
 }
 
 #endif

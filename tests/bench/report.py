@@ -87,6 +87,21 @@ TARGETS = [
           ("8-byte sum of 4", "pgas_sum4_time", None, "<=", 1),
           ("8-byte sum of 16", "pgas_sum16_time", None, "<=", 1),
           ("1 MiB put", "pgas_put_bandwidth", 1048576, ">=", 0.95))),
+    *((f"SHMEM {text} / OpenSHMEM", (metric, size, "emunic shmem"), [(metric_of_other or metric, size, "open shmem")], 1,
+       relation, bound)
+      for text, metric, metric_of_other, size, relation, bound in (
+          ("8-byte put and flag", "pgas_put8_flag_half_round_trip", None, None, "<=", 0.8),
+          ("put-with-signal / put and flag of", "pgas_put8_signal_half_round_trip", "pgas_put8_flag_half_round_trip",
+           None, "<=", 0.9),
+          ("blocking 8-byte get", "pgas_get8_latency", None, None, "<=", 1),
+          ("fetch-add", "pgas_fadd8_latency", None, None, "<=", 1),
+          ("stream of puts with quiet", "pgas_put8_stream_time", None, None, "<=", 1.1),
+          *((f"{what} of {n}", f"pgas_{name}{n}_time", None, None, "<=", 0.7)
+            for what, name in (("barrier", "barrier"), ("8-byte sum", "sum")) for n in (2, 4, 16)),
+          ("1 MiB put", "pgas_put_bandwidth", None, 1048576, ">=", 1),
+          ("random access", "pgas_gups_rate", None, None, ">=", 1.1))),
+    ("SHMEM stream of puts / DMAPP", ("pgas_put8_stream_time", None, "emunic shmem"),
+     [("pgas_put8_stream_time", None, "emunic dmapp")], 1, "<=", 1.1),
     ("DMAPP random access, M updates/s per PE of 4", ("gups_per_pe", None, "emunic dmapp"), [], 1, ">=", 5),
     *((f"Portals {size}-byte put / UCX tag_lat", (f"portals_put{size}_half_round_trip", None, PORTALS),
        [posix(f"tag{size}_half_round_trip")], 1, "<=", 2) for size in (0, 8)),

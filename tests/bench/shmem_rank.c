@@ -2,6 +2,12 @@
 /* The measurements of pgas.h with OpenSHMEM: what a SHMEM program would do. Built by alternatives.sh where oshcc is. */
 #include <shmem.h>
 
+#ifdef SHMEM_SIGNAL_SET
+#define HAS_SIGNAL 1
+#else
+#define HAS_SIGNAL 0
+#endif
+
 #include "tests/bench/pgas.h"
 
 static inline void op_put_flag(struct pgas *p, uint64_t value, int pe)
@@ -35,6 +41,25 @@ static inline void op_put_large(void *at, void *from, size_t bytes, int pe)
 {
     shmem_putmem(at, from, bytes, pe);
     shmem_quiet();
+}
+
+static inline void op_xor(uint64_t *at, uint64_t value, int pe)
+{
+    shmem_uint64_atomic_xor(at, value, pe);
+}
+
+static inline void op_put_signal(struct pgas *p, uint64_t value, int pe)
+{
+#ifdef SHMEM_SIGNAL_SET
+    shmem_uint64_put_signal(&p->data, &value, 1, (uint64_t *)(uintptr_t)&p->flag, value, SHMEM_SIGNAL_SET, pe);
+#else
+    op_put_flag(p, value, pe);
+#endif
+}
+
+static inline void op_wait_flag(struct pgas *p, uint64_t value)
+{
+    shmem_uint64_wait_until((uint64_t *)(uintptr_t)&p->flag, SHMEM_CMP_EQ, value);
 }
 
 static void op_barrier(void)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reductions.
+ *
+ * Few bytes among few PEs: each sends its own to each and combines all of them in the order of ranks, so all get the
+ * same bits. Few bytes among many: recursive doubling, with the PEs above the power of two folded into those below.
+ *
+ * Many bytes: each PE has a slice of the result. When all have come it gets the slice from each source, combines in the
+ * order of ranks and puts it into each destination. Nobody else reads or writes that slice anywhere, so source and
+ * destination may be the same. It moves 2 (n - 1) / n of the bytes per PE, however many there are.
+ */
+#include <stdlib.h>
+
+#include "mpi-shim/shmem/src/sma_calls.h"
+
+#define FLAT_MAX    16
+#define CHUNK_BYTES 65536u
+
+static void reduce_flat(const struct smai_group *g, const struct smai_blocks *b, smai_combine_fn combine)
+{
+    uint32_t len_bytes = (uint32_t)(b->nelems * b->elem_bytes);
+    _Alignas(16) uint8_t result[SMAI_PAYLOAD_BYTES];
+    _Alignas(16) uint8_t mine[SMAI_PAYLOAD_BYTES];
+    _Alignas(16) uint8_t theirs[SMAI_PAYLOAD_BYTES];
+
+    memcpy(mine, b->source, len_bytes);
+    for (int j = 1; j < g->n; j++)
+        smai_send(g, (g->me + j) % g->n, mine, len_bytes);
+    smai_order("collective");
+    for (int rank = 0; rank < g->n; rank++) {
+        if (rank != g->me)
+            smai_receive(g, rank, theirs, len_bytes);
+        if (rank == 0)
+            memcpy(result, rank == g->me ? mine : theirs, len_bytes);
+        else
+            combine(result, rank == g->me ? mine : theirs, b->nelems);
+    }
+    memcpy(b->dest, result, len_bytes);
+}
+
+/* Both get low op high. */
+static void combine_with(const struct smai_group *g, int peer, void *mine, const struct smai_blocks *b,
+                         smai_combine_fn combine)
+{
+    uint32_t len_bytes = (uint32_t)(b->nelems * b->elem_bytes);
+    _Alignas(16) uint8_t theirs[SMAI_PAYLOAD_BYTES];
+
+    smai_send(g, peer, mine, len_bytes);
+    smai_order("collective");
+    smai_receive(g, peer, theirs, len_bytes);
+    if (peer > g->me) {
+        combine(mine, theirs, b->nelems);
+    } else {
+        combine(theirs, mine, b->nelems);
+        memcpy(mine, theirs, len_bytes);
+    }
+}
+
+static void reduce_doubling(const struct smai_group *g, const struct smai_blocks *b, smai_combine_fn combine)
+{
+    uint32_t len_bytes = (uint32_t)(b->nelems * b->elem_bytes);
+    _Alignas(16) uint8_t result[SMAI_PAYLOAD_BYTES];
+    _Alignas(16) uint8_t theirs[SMAI_PAYLOAD_BYTES];
+    int power = 1;
+    int extra;
+
+    while (power * 2 <= g->n)
+        power *= 2;
+    extra = g->me < power ? g->me + power : g->me - power;
+    memcpy(result, b->source, len_bytes);
+    if (g->me >= power) {
+        smai_send(g, extra, result, len_bytes);
+        smai_order("collective");
+        smai_receive(g, extra, result, len_bytes);
+        memcpy(b->dest, result, len_bytes);
+        return;
+    }
+    if (extra < g->n) {
+        smai_receive(g, extra, theirs, len_bytes);
+        combine(result, theirs, b->nelems);
+    }
+    for (int bit = 1; bit < power; bit *= 2)
+        combine_with(g, g->me ^ bit, result, b, combine);
+    if (extra < g->n) {
+        smai_send(g, extra, result, len_bytes);
+        smai_order("collective");
+    }
+    memcpy(b->dest, result, len_bytes);
+}
+
+/* Elements [first, first + n) of all PEs, through two buffers. */
+static void reduce_piece(const struct smai_group *g, const struct smai_blocks *b, smai_combine_fn combine, size_t first,
+                         size_t n, uint8_t *buffers)
+{
+    uint64_t len_bytes = n * b->elem_bytes;
+    const uint8_t *from = (const uint8_t *)b->source + first * b->elem_bytes;
+    uint8_t *to = (uint8_t *)b->dest + first * b->elem_bytes;
+    uint8_t *result = buffers;
+    uint8_t *theirs = buffers + CHUNK_BYTES;
+
+    for (int rank = 0; rank < g->n; rank++) {
+        struct smai_remote r = { SHMEM_CTX_DEFAULT, from, g->pes[rank], b->call };
+
+        smai_get(r, rank == 0 ? result : theirs, len_bytes, 1, false);
+        if (rank > 0)
+            combine(result, theirs, n);
+    }
+    for (int j = 0; j < g->n; j++) {
+        struct smai_remote r = { SHMEM_CTX_DEFAULT, to, g->pes[(g->me + j) % g->n], b->call };
+
+        smai_put(r, result, len_bytes, 1, true);
+    }
+    smai_order(b->call);
+}
+
+static void reduce_slices(const struct smai_group *g, const struct smai_blocks *b, smai_combine_fn combine)
+{
+    size_t n = (size_t)g->n;
+    size_t each = b->nelems / n;
+    size_t more = b->nelems % n; /* the first so many have one more */
+    size_t me = (size_t)g->me;
+    size_t first = me * each + (me < more ? me : more);
+    size_t end = first + each + (me < more);
+    size_t step = CHUNK_BYTES / b->elem_bytes;
+    uint8_t *buffers = aligned_alloc(64, 2 * CHUNK_BYTES);
+
+    if (!buffers)
+        smai_fail(b->call, "out of memory");
+    smai_sync(g);
+    for (; first < end; first += step)
+        reduce_piece(g, b, combine, first, end - first < step ? end - first : step, buffers);
+    free(buffers);
+    smai_sync(g);
+}
+
+void smai_reduce(const struct smai_group *g, const struct smai_blocks *b, smai_combine_fn combine)
+{
+    smai_check_blocks(b, b->nelems, b->nelems);
+    if (b->nelems == 0)
+        smai_sync(g);
+    else if (b->nelems * b->elem_bytes > SMAI_PAYLOAD_BYTES)
+        reduce_slices(g, b, combine);
+    else if (g->n <= FLAT_MAX)
+        reduce_flat(g, b, combine);
+    else
+        reduce_doubling(g, b, combine);
+}
