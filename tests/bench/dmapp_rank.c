@@ -33,11 +33,11 @@ static inline uint64_t op_get(uint64_t *at, int pe)
     return word;
 }
 
-static inline uint64_t op_fadd(uint64_t *at, int pe)
+static inline uint64_t op_fadd_n(uint64_t *at, uint64_t n, int pe)
 {
     uint64_t word;
 
-    MUST(dmapp_afadd_qw(&word, at, &job.sheap_seg, pe, 1));
+    MUST(dmapp_afadd_qw(&word, at, &job.sheap_seg, pe, (int64_t)n));
     return word;
 }
 
@@ -54,6 +54,11 @@ static inline void op_complete(void)
 static inline void op_put_large(void *at, void *from, size_t bytes, int pe)
 {
     MUST(dmapp_put(at, &job.sheap_seg, pe, from, bytes / 16, DMAPP_DQW));
+}
+
+static inline void op_put_keys_nbi(uint32_t *at, uint32_t *from, size_t n, int pe)
+{
+    MUST(dmapp_put_nbi(at, &job.sheap_seg, pe, from, n, DMAPP_DW));
 }
 
 static inline void op_xor(uint64_t *at, uint64_t value, int pe)

@@ -9,6 +9,8 @@
  *   pgas_put8_stream_time           one of a stream of non-blocking puts, completed every 64
  *   pgas_put_bandwidth              blocking puts of 1 MiB
  *   pgas_gups_rate                  random xors into the table of the other PE and one's own, million a second
+ *   pgas_sort_rate                  integer sort by buckets, million keys a second of all PEs: a place in the owner's
+ *                                   buffer by a fetching add, one put for each pair of PEs, a barrier, and counting
  *   pgas_put8_signal_half_round_trip  as the first with put-with-signal, where OpenSHMEM is 1.5
  *   pgas_barrierN_time, _sumN_time  of N PEs
  */
@@ -27,6 +29,9 @@
 #define TABLE           16384
 #define SETTLE_BARRIERS 50000 /* some tens of ms, until the scheduler has given each PE its core */
 #define UPDATES         50    /* so many times as many: the time of all is to be long beside that of two barriers */
+#define SORT_KEYS       262144u
+#define SORT_KEY_BITS   18
+#define SORT_ROUNDS     20
 
 /* Symmetric. */
 struct pgas {
@@ -36,6 +41,8 @@ struct pgas {
     uint64_t words[STREAM];
     uint64_t table[TABLE];
     uint8_t large[LARGE_BYTES];
+    uint64_t n_keys;
+    uint32_t keys[2 * SORT_KEYS]; /* twice what a PE gets on average */
 };
 
 static int own_pe;
@@ -44,10 +51,11 @@ static struct pgas *mine;
 
 static inline void op_put_flag(struct pgas *p, uint64_t value, int pe);
 static inline uint64_t op_get(uint64_t *at, int pe);
-static inline uint64_t op_fadd(uint64_t *at, int pe);
+static inline uint64_t op_fadd_n(uint64_t *at, uint64_t n, int pe);
 static inline void op_put_nbi(uint64_t *at, uint64_t *from, int pe);
 static inline void op_complete(void);
 static inline void op_put_large(void *at, void *from, size_t bytes, int pe);
+static inline void op_put_keys_nbi(uint32_t *at, uint32_t *from, size_t n, int pe);
 static void op_barrier(void);
 static void op_sum(void);
 static inline void op_xor(uint64_t *at, uint64_t value, int pe);
@@ -86,7 +94,7 @@ static void measure_alone(long n)
     for (long i = -n / 10; i < n; i++) {
         if (i == 0)
             start_us = bench_now_us();
-        (void)op_fadd(&mine->word, 1);
+        (void)op_fadd_n(&mine->word, 1, 1);
     }
     bench_print("pgas_fadd8_latency", (bench_now_us() - start_us) / (double)n, "us");
     start_us = bench_now_us();
@@ -124,6 +132,73 @@ static void measure_gups(long n)
     op_barrier();
     if (own_pe == 0)
         bench_print("pgas_gups_rate", (double)n_updates / (bench_now_us() - start_us), "M/s");
+}
+
+static int sort_owner(uint32_t key)
+{
+    return (int)((uint64_t)key * (uint64_t)n_pes >> SORT_KEY_BITS);
+}
+
+/* In the order of their owners, and where each owner's begin. */
+static void sort_into_buckets(const uint32_t *keys, uint32_t *buckets, uint32_t *first)
+{
+    uint32_t at[3] = { 0 };
+
+    for (uint32_t i = 0; i < SORT_KEYS; i++)
+        at[sort_owner(keys[i]) + 1]++;
+    at[2] += at[1];
+    memcpy(first, at, sizeof(at));
+    for (uint32_t i = 0; i < SORT_KEYS; i++)
+        buckets[at[sort_owner(keys[i])]++] = keys[i];
+}
+
+/* Of two PEs. Answers 0 if a key of another owner has come, or one is missing. */
+static uint64_t sort_round(const uint32_t *keys, uint32_t *buckets, uint32_t *counts)
+{
+    uint64_t n_counted = 0;
+    uint32_t first[3];
+
+    sort_into_buckets(keys, buckets, first);
+    for (int i = 0; i < n_pes; i++) {
+        int pe = (own_pe + i) % n_pes;
+        uint32_t n = first[pe + 1] - first[pe];
+
+        op_put_keys_nbi(mine->keys + op_fadd_n(&mine->n_keys, n, pe), buckets + first[pe], n, pe);
+    }
+    op_complete();
+    op_barrier();
+    memset(counts, 0, sizeof(*counts) << SORT_KEY_BITS);
+    for (uint64_t i = 0; i < mine->n_keys; i++) {
+        counts[mine->keys[i]]++;
+        n_counted += sort_owner(mine->keys[i]) == own_pe;
+    }
+    n_counted = n_counted == mine->n_keys ? n_counted : 0;
+    mine->n_keys = 0;
+    op_barrier();
+    return n_counted;
+}
+
+static void measure_sort(void)
+{
+    static uint32_t counts[1u << SORT_KEY_BITS];
+    static uint32_t buckets[SORT_KEYS];
+    static uint32_t keys[SORT_KEYS];
+    uint64_t x = (uint64_t)own_pe + 1;
+    double start_us = 0;
+
+    for (uint32_t i = 0; i < SORT_KEYS; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        keys[i] = (uint32_t)(x >> (64 - SORT_KEY_BITS));
+    }
+    op_barrier();
+    for (int i = -2; i < SORT_ROUNDS; i++) {
+        if (i == 0)
+            start_us = bench_now_us();
+        if (sort_round(keys, buckets, counts) == 0)
+            return;
+    }
+    if (own_pe == 0)
+        bench_print("pgas_sort_rate", (double)n_pes * SORT_KEYS * SORT_ROUNDS / (bench_now_us() - start_us), "M/s");
 }
 
 static void signal_ping_pong(long n, uint64_t first)
@@ -196,6 +271,7 @@ static void measure(const struct bench_options *options)
     op_barrier();
     measure_together(n / 20 + 1);
     measure_gups(n);
+    measure_sort();
     if (HAS_SIGNAL)
         measure_signal(n);
 }

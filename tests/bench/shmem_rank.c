@@ -22,9 +22,9 @@ static inline uint64_t op_get(uint64_t *at, int pe)
     return shmem_uint64_g(at, pe);
 }
 
-static inline uint64_t op_fadd(uint64_t *at, int pe)
+static inline uint64_t op_fadd_n(uint64_t *at, uint64_t n, int pe)
 {
-    return (uint64_t)shmem_long_atomic_fetch_add((long *)at, 1, pe);
+    return (uint64_t)shmem_long_atomic_fetch_add((long *)at, (long)n, pe);
 }
 
 static inline void op_put_nbi(uint64_t *at, uint64_t *from, int pe)
@@ -41,6 +41,11 @@ static inline void op_put_large(void *at, void *from, size_t bytes, int pe)
 {
     shmem_putmem(at, from, bytes, pe);
     shmem_quiet();
+}
+
+static inline void op_put_keys_nbi(uint32_t *at, uint32_t *from, size_t n, int pe)
+{
+    shmem_uint32_put_nbi(at, from, n, pe);
 }
 
 static inline void op_xor(uint64_t *at, uint64_t value, int pe)
