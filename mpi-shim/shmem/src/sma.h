@@ -9,7 +9,7 @@
  * when they are off.
  *
  * Ordering: all that went the short way is visible in its order (x86). A quiet has to wait only if something was posted
- * since the last one (`has_posted`), and orders later loads; a fence only in that case.
+ * since the last one (`n_posted`, `n_complete`), and orders later loads; a fence only in that case.
  *
  * Threads: any thread may operate. Collectives of one team are one thread's at a time, as OpenSHMEM says.
  */
@@ -56,7 +56,8 @@ struct smai_job {
     struct smai_peer *peers; /* owned */
     dmapp_seg_desc_t heap_seg;
     dmapp_seg_desc_t data_seg;
-    _Atomic bool has_posted;
+    _Atomic uint64_t n_posted;   /* requests that only a quiet completes, of all threads */
+    _Atomic uint64_t n_complete; /* of those, the first so many are */
     bool is_up;
     bool is_checked;     /* SMA_DEBUG */
     bool is_finished;    /* shmem_finalize() has been called */
@@ -335,15 +336,17 @@ SMAI_INLINE void smai_put_signal(struct smai_remote r, const void *from, uint64_
 
 void smai_complete(const char *call);
 
-/* Before a request that only a quiet completes. */
+/* Behind the post of a request that only a quiet completes. */
 static inline void smai_note_posted(void)
 {
-    atomic_store_explicit(&smai.has_posted, true, memory_order_relaxed);
+    atomic_fetch_add_explicit(&smai.n_posted, 1, memory_order_release);
 }
 
 SMAI_INLINE void smai_order(const char *call)
 {
-    if (SMAI_UNLIKELY(!smai.is_up || atomic_load_explicit(&smai.has_posted, memory_order_relaxed)))
+    /* Another thread's quiet may be under way with our requests: only what it has completed counts. */
+    if (SMAI_UNLIKELY(!smai.is_up || atomic_load_explicit(&smai.n_complete, memory_order_acquire) !=
+                                         atomic_load_explicit(&smai.n_posted, memory_order_relaxed)))
         smai_complete(call);
     atomic_signal_fence(memory_order_seq_cst);
 }

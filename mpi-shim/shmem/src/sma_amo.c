@@ -31,8 +31,8 @@ static uint64_t post(const struct smai_remote *r, int pe, dmapp_seg_desc_t *seg,
     if (a->fetches) {
         *rc_out = dmapp_amo_get(&old, (void *)(uintptr_t)r->at, seg, pe, &amo);
     } else {
-        smai_note_posted();
         *rc_out = dmapp_amo_put_nbi((void *)(uintptr_t)r->at, seg, pe, &amo);
+        smai_note_posted();
     }
     return old;
 }
@@ -118,8 +118,8 @@ void smai_amo_nbi_slowly(const struct smai_remote *r, const struct smai_atomic *
     uint64_t old;
 
     check_alignment(r, a);
-    smai_note_posted();
     rc = dmapp_amo_get_nbi(fetch, (void *)(uintptr_t)r->at, seg, pe, &amo);
+    smai_note_posted();
     if (rc == DMAPP_RC_SUCCESS)
         return;
     old = smai_amo_slowly(r, a); /* not of this NIC, or an error, which that tells */

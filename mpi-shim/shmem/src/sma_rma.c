@@ -26,8 +26,8 @@ void smai_put_slowly(const struct smai_remote *r, const void *from, uint64_t len
     if (len_bytes == 0)
         return;
     if (is_nbi) {
-        smai_note_posted();
         must(r, dmapp_put_nbi(to, seg, pe, data, len_bytes, DMAPP_BYTE));
+        smai_note_posted();
     } else {
         must(r, dmapp_put(to, seg, pe, data, len_bytes, DMAPP_BYTE));
     }
@@ -42,8 +42,8 @@ void smai_get_slowly(const struct smai_remote *r, void *to, uint64_t len_bytes, 
     if (len_bytes == 0)
         return;
     if (is_nbi) {
-        smai_note_posted();
         must(r, dmapp_get_nbi(to, from, seg, pe, len_bytes, DMAPP_BYTE));
+        smai_note_posted();
     } else {
         must(r, dmapp_get(to, from, seg, pe, len_bytes, DMAPP_BYTE));
     }
@@ -114,10 +114,10 @@ void smai_put_signal_slowly(const struct smai_remote *r, const void *from, uint6
         void *to = (void *)(uintptr_t)r->at;
         void *data = (void *)(uintptr_t)from;
 
-        if (is_nbi)
-            smai_note_posted();
         must(r, is_nbi ? dmapp_put_flag_nbi(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal->addr, signal->value) :
                          dmapp_put_flag(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal->addr, signal->value));
+        if (is_nbi)
+            smai_note_posted();
         return;
     }
     /* The blocking put is complete before the signal begins. */
@@ -132,12 +132,17 @@ void smai_put_signal_slowly(const struct smai_remote *r, const void *from, uint6
 /* Something was posted, or the library is not up. */
 void smai_complete(const char *call)
 {
+    uint64_t n_posted = atomic_load_explicit(&smai.n_posted, memory_order_acquire);
+    uint64_t n_complete = atomic_load_explicit(&smai.n_complete, memory_order_relaxed);
     dmapp_return_t rc;
 
     if (!smai.is_up)
         smai_fail(call, "not initialised");
-    atomic_store_explicit(&smai.has_posted, false, memory_order_relaxed);
     rc = dmapp_gsync_wait();
     if (rc != DMAPP_RC_SUCCESS)
         smai_fail(call, "%s", dmapp_err_str[rc]);
+    while (n_complete < n_posted &&
+           !atomic_compare_exchange_weak_explicit(&smai.n_complete, &n_complete, n_posted, memory_order_release,
+                                                  memory_order_relaxed))
+        ;
 }

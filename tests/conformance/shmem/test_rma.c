@@ -5,6 +5,9 @@
  */
 #include "tests/conformance/shmem/cases.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #define COUNT 24
 
 static long double *heap; /* room for COUNT elements of any type */
@@ -258,6 +261,51 @@ static void test_a_fence_orders_puts_to_one_pe(void **state)
     }
 }
 
+static uint64_t *words; /* 8 in the heap */
+
+/* The other thread's quiet may be under way with our gets. */
+static void *get_and_look(void *failed)
+{
+    uint64_t back[8];
+    shmem_ctx_t own;
+
+    if (shmem_ctx_create(SHMEM_CTX_PRIVATE, &own) != 0)
+        return failed;
+    for (int round = 0; round < 2000; round++) {
+        memset(back, 0, sizeof(back));
+        shmem_ctx_uint64_get_nbi(own, back, words, 8, next_pe());
+        if (round % 2 == 0)
+            sched_yield();
+        shmem_ctx_quiet(own);
+        for (int k = 0; k < 8; k++) {
+            if (back[k] != 77)
+                return failed;
+        }
+    }
+    shmem_ctx_destroy(own);
+    return NULL;
+}
+
+static void test_quiet_completes_what_its_thread_has_posted(void **state)
+{
+    pthread_t threads[2];
+    void *failed = NULL;
+
+    (void)state;
+    words = shmem_malloc(8 * sizeof(*words));
+    assert_non_null(words);
+    for (int k = 0; k < 8; k++)
+        words[k] = 77;
+    shmem_barrier_all();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, get_and_look, &failed), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    shmem_free(words);
+}
+
 static void test_c11_chooses_the_function_by_type(void **state)
 {
     static double there[4];
@@ -295,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_large_transfers_arrive_whole),
         cmocka_unit_test(test_nothing_is_moved_by_zero_elements),
         cmocka_unit_test(test_a_fence_orders_puts_to_one_pe),
+        cmocka_unit_test(test_quiet_completes_what_its_thread_has_posted),
         cmocka_unit_test(test_c11_chooses_the_function_by_type),
     };
 
