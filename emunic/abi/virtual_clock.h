@@ -15,6 +15,7 @@
  *   FREE --thread--> RUNS --thread--> LOOKS, WAITS, FENCED, AWAY --emunic--> RUNS
  *                    RUNS --thread, at its end--> FREE
  *   AWAY --thread--> RETURNS --emunic--> RUNS
+ *   WAITS --a thread of the process, if emunic has not let it go--> RETURNS: a signal was handled, or it shall look
  *   FENCED --thread, if emunic has not--> UNFENCED --emunic--> RUNS
  *
  * emunic believes nothing of this: it copies what it reads, a clock that goes back stands still, and a wrong one harms
@@ -57,12 +58,16 @@ struct emu_vclock {
     _Atomic uint64_t now_ps;   /* [T] while it runs, else [E] */
     _Atomic uint64_t until_ps; /* [T] WAITS: goes on then at the latest */
     _Atomic uint64_t grid_ps;  /* [T] WAITS: goes on at now_ps plus a multiple of that; 0 any time */
-    uint64_t reserved1;
+    /*
+     * Nothing happens to the process before that: polls and questions for the time up to it need no request. [E]
+     * while it does not run; [T] 0 at each post, because an operation may fail at once.
+     */
+    _Atomic uint64_t horizon_ps;
     _Atomic uint64_t cpu_ns;    /* [T] processor time that is accounted for */
     _Atomic uint32_t fence_key; /* [T] FENCED */
-    uint32_t reserved0;
-    _Atomic uint32_t sleeps; /* [T] 1: sleeps on `state` */
-    _Atomic uint32_t call;   /* [T] enum emu_vclock_call: the last one, for reports */
+    _Atomic uint32_t is_left;   /* [E] 1: others went on without it; [T] then returns at its next call, and stores 0 */
+    _Atomic uint32_t sleeps;    /* [T] 1: sleeps on `state` */
+    _Atomic uint32_t call;      /* [T] enum emu_vclock_call: the last one, for reports */
     uint64_t reserved[8];
 };
 static_assert(sizeof(struct emu_vclock) == 128, "ABI: two lines per clock");

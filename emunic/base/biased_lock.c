@@ -2,9 +2,10 @@
 #include "emunic/base/biased_lock.h"
 
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "emunic/base/clock.h"
 
 static bool membarrier(int command)
 {
@@ -42,7 +43,7 @@ static void share(struct emu_biased_lock *lock)
         return;
     /* Pairs with the release in emu_biased_unlock(): all that the owner did under the lock. */
     while (atomic_load_explicit(&lock->is_held, memory_order_acquire))
-        sched_yield();
+        emu_cpu_yield();
 }
 
 void emu_biased_lock_take_shared(struct emu_biased_lock *lock)

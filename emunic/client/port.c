@@ -17,7 +17,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +35,7 @@
 #include "emunic/client/lane.h"
 #include "emunic/client/mapping.h"
 #include "emunic/client/space.h"
+#include "emunic/client/virtual_clock.h"
 #include "emunic/client/virtual_port.h"
 
 #define WAIT_SLICE_NS  250000000ull /* a sleeper looks this often whether emunic lives */
@@ -258,7 +258,7 @@ static bool wait_for_room(struct emu_port *port, uint64_t staged_bytes)
         if (port->times)
             emu_virtual_port_wait_for_room(port);
         else
-            sched_yield();
+            emu_cpu_yield();
     }
 }
 
@@ -472,6 +472,7 @@ bool emu_port_is_lost(struct emu_port *port)
 void emu_port_wake(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    emu_vclock_wake_all();
 }
 
 /*

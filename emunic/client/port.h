@@ -48,6 +48,8 @@ struct emu_port {
     uint8_t *staging;                                 /* in the segment */
     _Atomic uint64_t *times;                          /* likewise: of the commands, in virtual time; NULL: functional */
     uint32_t launched_mdh;                            /* virtual time: of the last FMA launch, plus one; 0: none */
+    const void *poster;                               /* likewise: the thread of the last command; NULL: none */
+    bool has_posters;                                 /* likewise: several threads have posted */
     uint64_t tail;                                    /* commands published */
     uint64_t seen_head;                               /* emunic's progress as last seen */
     uint64_t staging_tail;                            /* bytes ever handed out, gaps at the wrap included */

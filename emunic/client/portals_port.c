@@ -11,7 +11,6 @@
 
 #include <emmintrin.h>
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -150,7 +149,7 @@ bool emu_portals_wait_for_lock(struct emu_portals *p, struct emu_ptl_ni *ni, uin
             _mm_pause();
             continue;
         }
-        sched_yield();
+        emu_cpu_yield();
         if (tries % (SPINS_PER_YIELD * YIELDS_PER_LOOK) != 0)
             continue;
         if (!emu_portals_is_live(p, port, generation) || emu_port_is_lost(&p->port))

@@ -25,7 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLICE_NS 250000000l
+#define SLICE_NS    250000000l
+#define TID_TO_COME UINT32_MAX
 
 /*
  * Of the library over libc's clocks, if it is loaded: when the program's next timer has its time, and that the thread's
@@ -40,6 +41,14 @@ static pthread_once_t is_prepared = PTHREAD_ONCE_INIT;
 static pthread_key_t end_key;
 
 static _Thread_local struct emu_vclock *own; /* in the page; NULL: not looked for yet */
+
+/* From outside of time. What has happened meanwhile was news then: a wait would miss it, so it looks instead. */
+static _Thread_local bool has_come_back;
+
+static atomic_uint n_wakes;               /* of emu_vclock_wake_all() */
+static _Thread_local unsigned seen_wakes; /* before the thread looked whether it must wait */
+
+static _Thread_local bool was_interrupted; /* the last blocking call, by a signal */
 
 /* ---- life ---- */
 
@@ -102,6 +111,8 @@ static void take(struct emu_vclock *c, uint32_t tid)
     atomic_store(&c->until_ps, EMU_VCLOCK_NEVER);
     atomic_store(&c->sleeps, 0);
     atomic_store(&c->call, EMU_VCLOCK_CALL_NONE);
+    atomic_store(&c->is_left, 0);
+    atomic_store(&c->horizon_ps, 0);
     atomic_store(&c->cpu_ns, processor_ns());
 }
 
@@ -142,6 +153,39 @@ void emu_vclock_begin(void)
     }
 }
 
+struct emu_vclock *emu_vclock_reserve(void)
+{
+    struct emu_vclock_page *page = atomic_load_explicit(&the_page, memory_order_acquire);
+    uint64_t now_ps = emu_vclock_spend(0);
+
+    for (uint32_t i = 0; page && i < EMU_VCLOCKS; i++) {
+        struct emu_vclock *c = &page->clocks[i];
+        uint32_t expected = EMU_VCLOCK_FREE;
+
+        if (!atomic_compare_exchange_strong(&c->state, &expected, EMU_VCLOCK_AWAY))
+            continue;
+        take(c, TID_TO_COME);
+        atomic_store_explicit(&c->now_ps, now_ps, memory_order_relaxed);
+        /* Pairs with the acquire in emunic: its time before its state. */
+        atomic_store_explicit(&c->state, EMU_VCLOCK_RUNS, memory_order_release);
+        return c;
+    }
+    return NULL;
+}
+
+void emu_vclock_take_reserved(struct emu_vclock *clock)
+{
+    atomic_store(&clock->cpu_ns, processor_ns());
+    atomic_store(&clock->tid, (uint32_t)syscall(SYS_gettid));
+    own = clock;
+    pthread_setspecific(end_key, own);
+}
+
+void emu_vclock_give_back(struct emu_vclock *clock)
+{
+    atomic_store_explicit(&clock->state, EMU_VCLOCK_FREE, memory_order_release);
+}
+
 static struct emu_vclock *clock_of_thread(void)
 {
     struct emu_vclock_page *page = atomic_load_explicit(&the_page, memory_order_acquire);
@@ -180,6 +224,11 @@ uint64_t emu_vclock_enter(void)
 
     if (!c)
         return 0;
+    if (atomic_load_explicit(&c->is_left, memory_order_relaxed) &&
+        atomic_load_explicit(&c->state, memory_order_relaxed) == EMU_VCLOCK_RUNS) {
+        atomic_store_explicit(&c->is_left, 0, memory_order_relaxed);
+        emu_vclock_return();
+    }
     if (page->compute == EMU_VCLOCK_COMPUTE_FIXED)
         add(c, page->fixed_ps);
     if (page->compute == EMU_VCLOCK_COMPUTE_MEASURED) {
@@ -205,6 +254,22 @@ uint64_t emu_vclock_spend(uint64_t cost_ps)
     struct emu_vclock *c = clock_of_thread();
 
     return c ? add(c, cost_ps) : 0;
+}
+
+bool emu_vclock_is_before_horizon(void)
+{
+    const struct emu_vclock *c = clock_of_thread();
+
+    return c && atomic_load_explicit(&c->now_ps, memory_order_relaxed) <
+                    atomic_load_explicit(&c->horizon_ps, memory_order_relaxed);
+}
+
+void emu_vclock_forget_horizon(void)
+{
+    struct emu_vclock *c = clock_of_thread();
+
+    if (c)
+        atomic_store_explicit(&c->horizon_ps, 0, memory_order_relaxed);
 }
 
 /* ---- requests ---- */
@@ -235,6 +300,36 @@ static void ask(struct emu_vclock_page *page, struct emu_vclock *c, enum emu_vcl
     ring(page);
 }
 
+/* A blocking call ends early, at the time that the others have reached. False: it waits no more, or is no such call. */
+static bool stop_waiting(struct emu_vclock_page *page, struct emu_vclock *c)
+{
+    uint32_t state = EMU_VCLOCK_WAITS;
+
+    if (atomic_load_explicit(&c->call, memory_order_relaxed) != EMU_VCLOCK_CALL_WAIT ||
+        !atomic_compare_exchange_strong(&c->state, &state, EMU_VCLOCK_RETURNS))
+        return false;
+    ring(page);
+    return true;
+}
+
+void emu_vclock_wake_all(void)
+{
+    struct emu_vclock_page *page = atomic_load_explicit(&the_page, memory_order_acquire);
+
+    if (!page)
+        return;
+    /* Pairs with the fence in ring(): who waits later sees the number, who waits already is seen. */
+    atomic_fetch_add(&n_wakes, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+    for (uint32_t i = 0; i < EMU_VCLOCKS; i++)
+        stop_waiting(page, &page->clocks[i]);
+}
+
+void emu_vclock_before_look(void)
+{
+    seen_wakes = atomic_load(&n_wakes);
+}
+
 static enum emu_vclock_result await(struct emu_vclock_page *page, struct emu_vclock *c)
 {
     const struct timespec slice = { .tv_nsec = SLICE_NS };
@@ -243,8 +338,11 @@ static enum emu_vclock_result await(struct emu_vclock_page *page, struct emu_vcl
 
     atomic_store(&c->sleeps, 1);
     while ((state = atomic_load_explicit(&c->state, memory_order_acquire)) != EMU_VCLOCK_RUNS) {
-        if (syscall(SYS_futex, &c->state, FUTEX_WAIT, state, &slice, NULL, 0) < 0 && errno == ETIMEDOUT &&
-            is_over(page)) {
+        if (syscall(SYS_futex, &c->state, FUTEX_WAIT, state, &slice, NULL, 0) == 0)
+            continue;
+        if (errno == EINTR && stop_waiting(page, c))
+            was_interrupted = true;
+        if (errno == ETIMEDOUT && is_over(page)) {
             forget();
             errno = error;
             return EMU_VCLOCK_IS_OFF;
@@ -262,9 +360,13 @@ static enum emu_vclock_result request(enum emu_vclock_state state)
 
     if (!c)
         return EMU_VCLOCK_IS_OFF;
+    was_interrupted = false;
     ask(page, c, state);
+    if (state == EMU_VCLOCK_WAITS && atomic_load(&n_wakes) != seen_wakes)
+        stop_waiting(page, c);
     if (await(page, c) == EMU_VCLOCK_IS_OFF)
         return EMU_VCLOCK_IS_OFF;
+    has_come_back = state == EMU_VCLOCK_RETURNS;
     if (emunic_clock_moved)
         emunic_clock_moved();
     return EMU_VCLOCK_WENT_ON;
@@ -276,6 +378,11 @@ static void note_call(enum emu_vclock_call call)
 
     if (c)
         atomic_store_explicit(&c->call, call, memory_order_relaxed);
+}
+
+bool emu_vclock_was_interrupted(void)
+{
+    return was_interrupted;
 }
 
 enum emu_vclock_result emu_vclock_look(enum emu_vclock_call call)
@@ -290,6 +397,8 @@ enum emu_vclock_result emu_vclock_wait(enum emu_vclock_call call, uint64_t until
 
     if (!c)
         return EMU_VCLOCK_IS_OFF;
+    if (has_come_back)
+        return emu_vclock_look(call);
     note_call(call);
     /* A blocking call ends early then, and is made again. */
     if (call == EMU_VCLOCK_CALL_WAIT && emunic_clock_limit_ps && emunic_clock_limit_ps() < until_ps)

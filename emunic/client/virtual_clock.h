@@ -20,6 +20,8 @@
  */
 bool emu_vclock_adopt(struct emu_vclock_page *page, int doorbell);
 
+struct emu_vclock;
+
 /* Is there virtual time for this process? It ends with emunic, or with the domain. */
 bool emu_vclock_is_on(void);
 
@@ -31,6 +33,14 @@ const struct emu_vclock_page *emu_vclock_page(void);
  * runtime, have none, so they hold no time up; the functions below do nothing for them.
  */
 void emu_vclock_begin(void);
+
+/*
+ * For a thread that the calling one, which has a clock, is about to create: it begins at the creator's time, and holds
+ * time up before it runs. The new thread takes it, or the creator gives it back. NULL: all are in use.
+ */
+struct emu_vclock *emu_vclock_reserve(void);
+void emu_vclock_take_reserved(struct emu_vclock *clock);
+void emu_vclock_give_back(struct emu_vclock *clock);
 
 /* Has the calling thread a clock? */
 bool emu_vclock_has_own(void);
@@ -49,6 +59,12 @@ void emu_vclock_leave(void);
 /* Between enter and leave: moves the clock on, and returns its time before that. 0: off. */
 uint64_t emu_vclock_spend(uint64_t cost_ps);
 
+/* Between enter and leave: has nothing happened to the process up to the clock's time? Then no request is needed. */
+bool emu_vclock_is_before_horizon(void);
+
+/* Something was posted: the horizon holds no more. */
+void emu_vclock_forget_horizon(void);
+
 /* How a request to emunic has ended. */
 enum emu_vclock_result {
     EMU_VCLOCK_WENT_ON = 0,
@@ -64,6 +80,15 @@ enum emu_vclock_result emu_vclock_look(enum emu_vclock_call call);
  * A timer of the program may end it before.
  */
 enum emu_vclock_result emu_vclock_wait(enum emu_vclock_call call, uint64_t until_ps, uint64_t grid_ps);
+
+/* Blocking calls of the process's threads look again: something has changed that emunic does not see. */
+void emu_vclock_wake_all(void);
+
+/* Before a thread looks whether its blocking call must wait: a later emu_vclock_wake_all() ends the wait. */
+void emu_vclock_before_look(void);
+
+/* Has a signal ended the last wait? Of blocking calls (EMU_VCLOCK_CALL_WAIT) alone. */
+bool emu_vclock_was_interrupted(void);
 
 /*
  * Around a call that returns when all processes of the job have made it: those that have clocks go on at the latest of

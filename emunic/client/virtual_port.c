@@ -5,8 +5,9 @@
  * A command has the time at which its post was called. The post costs what the core needs for it, and only then does
  * the clock move: emunic reads the clock before the ring, so a clock that has moved tells that the command is there.
  *
- * An empty poll costs poll_ps. The first ones in a row show all that has happened up to the clock's time. Who goes on
- * polling waits for the next thing that happens to the process, and goes on where the polls would have found it.
+ * An empty poll costs poll_ps. The first one in a row shows all that has happened up to the clock's time; before the
+ * horizon that is nothing new. Who goes on polling waits for the next thing that happens to the process, and goes on
+ * where the polls would have found it.
  */
 #include "emunic/client/virtual_port.h"
 
@@ -102,6 +103,20 @@ static void note_launch(struct emu_port *port, struct emu_cmd *cmd)
     port->launched_mdh = handle;
 }
 
+/*
+ * emunic takes the commands of a ring in their order. Where several threads post, one whose clock is behind would come
+ * too late behind one that is ahead: each waits until it is its turn.
+ */
+static void wait_for_turn(struct emu_port *port)
+{
+    const void *thread = __builtin_thread_pointer();
+
+    port->has_posters = port->has_posters || (port->poster && port->poster != thread);
+    port->poster = thread;
+    if (port->has_posters)
+        emu_vclock_look(EMU_VCLOCK_CALL_WAIT);
+}
+
 void emu_virtual_port_publish(struct emu_port *port)
 {
     uint64_t slot = port->tail & (EMU_RING_SLOTS - 1);
@@ -112,7 +127,9 @@ void emu_virtual_port_publish(struct emu_port *port)
     note_launch(port, cmd);
     cost_ps = cost_of(cmd);
     emu_vclock_begin();
-    now_ps = emu_vclock_enter();
+    emu_vclock_enter();
+    wait_for_turn(port);
+    now_ps = emu_vclock_spend(0);
 
     port->staging_end[slot] = port->staging_tail;
     port->blocks_sent += (cmd->flags & EMU_CMD_BLOCK) != 0;
@@ -120,6 +137,7 @@ void emu_virtual_port_publish(struct emu_port *port)
     atomic_store_explicit(&port->times[slot], now_ps, memory_order_relaxed);
     /* Pairs with the acquire of `tail` in emunic: the command and its time before their count. */
     atomic_store_explicit(&port->segment->tail, port->tail, memory_order_release);
+    emu_vclock_forget_horizon();
     /* No doorbell: emunic takes it when this thread's time has moved on, and then the thread asks for something. */
     emu_vclock_spend(cost_ps);
     emu_port_found(port);
@@ -129,6 +147,7 @@ void emu_virtual_port_publish(struct emu_port *port)
 void emu_virtual_port_wait_for_room(struct emu_port *port)
 {
     (void)port;
+    emu_vclock_before_look();
     emu_vclock_begin();
     emu_vclock_enter();
     emu_vclock_wait(EMU_VCLOCK_CALL_WAIT, EMU_VCLOCK_NEVER, 0);
@@ -136,6 +155,13 @@ void emu_virtual_port_wait_for_room(struct emu_port *port)
 }
 
 /* ---- looking ---- */
+
+static enum emu_vclock_result look_or_wait(uint32_t in_a_row, uint64_t poll_ps)
+{
+    if (in_a_row > LOOKS_IN_A_ROW)
+        return emu_vclock_wait(EMU_VCLOCK_CALL_POLL, EMU_VCLOCK_NEVER, poll_ps);
+    return emu_vclock_is_before_horizon() ? EMU_VCLOCK_WENT_ON : emu_vclock_look(EMU_VCLOCK_CALL_POLL);
+}
 
 bool emu_virtual_port_relax(struct emu_port *port, uint32_t in_a_row)
 {
@@ -146,8 +172,7 @@ bool emu_virtual_port_relax(struct emu_port *port, uint32_t in_a_row)
         emu_vclock_begin();
         emu_vclock_enter();
         emu_vclock_spend(page->poll_ps);
-        r = in_a_row <= LOOKS_IN_A_ROW ? emu_vclock_look(EMU_VCLOCK_CALL_POLL) :
-                                         emu_vclock_wait(EMU_VCLOCK_CALL_POLL, EMU_VCLOCK_NEVER, page->poll_ps);
+        r = look_or_wait(in_a_row, page->poll_ps);
         emu_vclock_leave();
     }
     if (r == EMU_VCLOCK_IS_OFF)
@@ -174,6 +199,7 @@ int emu_virtual_port_wait(struct emu_port *port, _Atomic uint32_t *const *words,
 
     if (emu_port_is_lost(port))
         return -ENETDOWN;
+    emu_vclock_before_look();
     if (has_changed(words, seen, n_words))
         return 0;
     if (host_ns >= deadline_ns)
@@ -187,5 +213,7 @@ int emu_virtual_port_wait(struct emu_port *port, _Atomic uint32_t *const *words,
     emu_vclock_leave();
     if (r == EMU_VCLOCK_IS_OFF)
         return emu_port_is_lost(port) ? -ENETDOWN : 0;
-    return now_ps >= until_ps && !has_changed(words, seen, n_words) ? -ETIMEDOUT : 0;
+    if (has_changed(words, seen, n_words))
+        return 0;
+    return now_ps >= until_ps ? -ETIMEDOUT : emu_vclock_was_interrupted() ? -EINTR : 0;
 }

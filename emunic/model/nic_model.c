@@ -434,6 +434,11 @@ void emu_nic_model_destroy(struct emu_nic_model *nm)
     free(nm);
 }
 
+uint64_t emu_nic_lookahead_ps(const struct emu_nic_model *nm)
+{
+    return smaller(nm->host.local_ps, nm->host.issue_ps);
+}
+
 struct emu_sim *emu_nic_model_sim(struct emu_nic_model *nm)
 {
     return nm->sim;

@@ -112,6 +112,9 @@ int emu_nic_model_create(const struct emu_nic_setup *setup, const struct emu_nic
                          struct emu_nic_model **nm_out);
 void emu_nic_model_destroy(struct emu_nic_model *nm); /* NULL is fine */
 
+/* No operation that is posted from now on has an effect before now and so much: the machine's lookahead. */
+uint64_t emu_nic_lookahead_ps(const struct emu_nic_model *nm);
+
 /* To run it, for link statistics and totals. Belongs to the model. */
 struct emu_sim *emu_nic_model_sim(struct emu_nic_model *nm);
 

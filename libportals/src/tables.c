@@ -11,7 +11,6 @@
  * and then removes its descriptor, is not to be told that it is in use: unlinking looks again for a while.
  * Source: spec/portals3.md 1.4, 1.5, 4.4, 4.5, 4.11.
  */
-#include <sched.h>
 #include <string.h>
 
 #include "emunic/base/clock.h"
@@ -213,7 +212,7 @@ static bool has_patience(struct patience *p)
         p->end_ns = now_ns + HOME_NS;
     else if (now_ns >= p->end_ns && p->looks > HOME_LOOKS)
         return false;
-    sched_yield();
+    emu_cpu_yield();
     return true;
 }
 

@@ -592,7 +592,8 @@ gni_return_t GNI_SmsgSetMaxRetrans(gni_nic_handle_t nic_handle, uint16_t max_ret
 
 /* ---- sending ---- */
 
-static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
+/* *stall_out: what NOT_DONE counts as. */
+static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes, enum gnii_stat *stall_out)
 {
     struct gnii_smsg *s = ep->smsg;
     struct gnii_cq *cq = ep->cq;
@@ -602,17 +603,17 @@ static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
     if (s->sent + 1 - s->acknowledged >= s->out_credits) /* this one would take the last credit, or has none */
         take_credits(s);
     if (s->sent - s->acknowledged >= s->out_credits) {
-        gnii_stat_count(ep->nic, GNII_STAT_SMSG_MBOX_CREDITS_STALL);
+        *stall_out = GNII_STAT_SMSG_MBOX_CREDITS_STALL;
         return GNI_RC_NOT_DONE;
     }
     if (cq->in_use >= cq->capacity)
         gnii_cq_reclaim(cq);
     if (cq->in_use >= cq->capacity) {
-        gnii_stat_count(ep->nic, GNII_STAT_SMSG_REQ_STALL);
+        *stall_out = GNII_STAT_SMSG_REQ_STALL;
         return GNI_RC_NOT_DONE;
     }
     if (!gnii_cq_has_room_for_send(cq)) {
-        gnii_stat_count(ep->nic, GNII_STAT_SMSG_BUFF_CREDITS_STALL);
+        *stall_out = GNII_STAT_SMSG_BUFF_CREDITS_STALL;
         return GNI_RC_NOT_DONE;
     }
     return GNI_RC_SUCCESS;
@@ -659,7 +660,7 @@ struct message {
     uint8_t tag;
 };
 
-static inline gni_return_t send_message(struct gnii_ep *ep, const struct message *m)
+static inline gni_return_t send_message(struct gnii_ep *ep, const struct message *m, enum gnii_stat *stall_out)
 {
     struct gnii_smsg *s = ep->smsg;
     uint64_t length_bytes = m->header.len_bytes + m->data.len_bytes;
@@ -678,7 +679,7 @@ static inline gni_return_t send_message(struct gnii_ep *ep, const struct message
         gnii_nic_tell_loss(ep->nic);
         return GNI_RC_ERROR_RESOURCE; /* NOT_DONE would have the program try for ever */
     }
-    rc = check_room(ep, length_bytes);
+    rc = check_room(ep, length_bytes, stall_out);
     if (rc != GNI_RC_SUCCESS)
         return rc;
     slot = (struct slot_header){ .length_bytes = (uint16_t)length_bytes,
@@ -695,7 +696,7 @@ static inline gni_return_t send_message(struct gnii_ep *ep, const struct message
     if (put_by_lane(ep, slot_addr, &message, (struct emu_lane_event){ .event = remote_event }))
         emu_lane_complete(ep->nic->port.direct, ep->cq->index, &ep->cq->consumer, source_event);
     else if (!put_message(ep, slot_addr, pieces, source_event, remote_event)) {
-        gnii_stat_count(ep->nic, GNII_STAT_SMSG_BUFF_CREDITS_STALL);
+        *stall_out = GNII_STAT_SMSG_BUFF_CREDITS_STALL;
         return GNI_RC_NOT_DONE;
     }
     ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] =
@@ -742,6 +743,7 @@ gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t he
     const struct message m = { { header, header_length }, { data, data_length }, msg_id, tag };
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
     gni_return_t rc = GNI_RC_INVALID_PARAM;
+    enum gnii_stat stall = GNII_STAT_SMSG_REQ_STALL;
     bool is_again = false;
 
     if (!ep || tag == GNI_SMSG_ANY_TAG || (!header && header_length > 0) || (!data && data_length > 0))
@@ -749,12 +751,15 @@ gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t he
     do {
         emu_biased_lock(&ep->nic->lock);
         if (ep->smsg && ep->cq)
-            rc = send_message(ep, &m);
+            rc = send_message(ep, &m, &stall);
         emu_biased_unlock(&ep->nic->lock);
-        if (rc != GNI_RC_NOT_DONE || is_again)
+        if (rc != GNI_RC_NOT_DONE)
             return rc;
-        is_again = emu_port_relax(&ep->nic->port);
+        is_again = !is_again && emu_port_relax(&ep->nic->port);
     } while (is_again);
+    emu_biased_lock(&ep->nic->lock);
+    gnii_stat_count(ep->nic, stall);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }
 

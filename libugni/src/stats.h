@@ -20,7 +20,7 @@
 #include "libugni/src/ugni.h"
 
 /* The long form's numbers, whatever form the program uses. */
-enum {
+enum gnii_stat {
     GNII_STAT_SMSG_BUFF_CREDITS_STALL = 0,
     GNII_STAT_SMSG_MBOX_CREDITS_STALL = 2,
     GNII_STAT_SMSG_REQ_STALL = 3,

@@ -8,9 +8,9 @@
  * Time of a clock that runs is read before the rings are: whoever moves its clock behind a command has published the
  * command before.
  *
- * A clock that runs holds time up, so it is looked at whether its thread runs. If the processor time of the process has
- * stood still for STILL_NS, and the kernel says that the thread sleeps, then it waits for something outside the model:
- * absent, until it uses the processor again. A thread that wants a core and gets none is not absent.
+ * A clock that runs holds time up, so it is looked at whether its thread runs. A thread that has slept through two
+ * looks, STILL_NS apart, waits for something outside the model: it is absent, holds nobody up, and returns at its next
+ * call (`is_left`). A thread that wants a core and gets none is not absent.
  *
  * Where computing costs nothing, a thread that computes for long without a call may be waiting for memory to change,
  * and it would wait for ever. So after SPIN_NS of processor time it holds nobody up any more, and goes on at the time
@@ -37,7 +37,7 @@
 #include "emunic/daemon/virtual/inner.h"
 
 #define LOOK_NS      1000000u /* between two looks at processes */
-#define STILL_NS     20000000u
+#define STILL_NS     10000000u
 #define SPIN_NS      500000000u /* at first */
 #define SPIN_MIN_NS  4000000u
 #define SPIN_MAX_NS  8000000000ull
@@ -45,19 +45,35 @@
 
 /* ---- moving ---- */
 
+/*
+ * What is under way reaches nobody before the simulation's next event. What others post later, from at_ps on, needs the
+ * machine's lookahead at least.
+ */
+static uint64_t horizon_ps(const struct emu_virtual *v, uint64_t at_ps)
+{
+    uint64_t next_ps = emu_sim_next_ps(emu_nic_model_sim(v->model));
+    uint64_t after_ps = at_ps + emu_nic_lookahead_ps(v->model);
+
+    if (!STAILQ_EMPTY(&v->due) || at_ps > v->now_ps)
+        return 0;
+    return next_ps < after_ps ? next_ps : after_ps;
+}
+
 void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uint32_t index, uint64_t at_ps)
 {
     struct clock_end *end = &p->clocks[index];
     struct emu_vclock *c = &p->page->clocks[index];
 
-    (void)v;
     end->now_ps = at_ps;
     end->state = EMU_VCLOCK_RUNS;
     end->has_news = false;
     end->is_absent = end->is_moved_by_cpu = false;
+    end->n_sleeps = 0;
     p->cpu_began_ns = 0;
     atomic_store_explicit(&c->now_ps, at_ps, memory_order_relaxed);
     atomic_store_explicit(&c->until_ps, NEVER, memory_order_relaxed);
+    atomic_store_explicit(&c->horizon_ps, horizon_ps(v, at_ps), memory_order_relaxed);
+    atomic_store_explicit(&c->is_left, 0, memory_order_relaxed);
     /* Pairs with the acquire in the thread: its time before its turn. */
     atomic_store(&c->state, EMU_VCLOCK_RUNS);
     if (atomic_load(&c->sleeps))
@@ -84,6 +100,14 @@ static void look_at(struct clock_end *end, uint64_t at_ps)
 
 /* ---- taking in ---- */
 
+/* Where time stands for who comes from outside of it: effects that are due may wait for somebody else. */
+static uint64_t reached_ps(const struct emu_virtual *v)
+{
+    const struct emu_virtual_effect *first = STAILQ_FIRST(&v->due);
+
+    return first && first->at_ps > v->now_ps ? first->at_ps : v->now_ps;
+}
+
 /* The state that the thread has stored: a new request, or what is known. */
 static void take_request(struct emu_virtual *v, struct clock_end *end, const struct emu_vclock *c)
 {
@@ -100,7 +124,7 @@ static void take_request(struct emu_virtual *v, struct clock_end *end, const str
     if (state == EMU_VCLOCK_LOOKS && end->state != EMU_VCLOCK_LOOKS)
         look_at(end, end->now_ps > v->now_ps ? end->now_ps : v->now_ps);
     else if (state == EMU_VCLOCK_RETURNS && end->state != EMU_VCLOCK_LOOKS)
-        look_at(end, end->now_ps > v->now_ps ? end->now_ps : v->now_ps);
+        look_at(end, end->now_ps > reached_ps(v) ? end->now_ps : reached_ps(v));
     else if (state == EMU_VCLOCK_WAITS && end->state == EMU_VCLOCK_LOOKS)
         return; /* news have made a look of it */
     else if (state != EMU_VCLOCK_LOOKS && state != EMU_VCLOCK_RETURNS)
@@ -158,7 +182,7 @@ static void add_clock(struct clock_scan *scan, struct emu_virtual_process *p, ui
 static void end_fence(struct emu_virtual *v, uint32_t key, const struct emu_domain *domain)
 {
     struct emu_virtual_process *p;
-    uint64_t latest_ps = v->now_ps;
+    uint64_t latest_ps = reached_ps(v);
 
     for (int pass = 0; pass < 2; pass++) {
         LIST_FOREACH(p, &v->processes, link) {
@@ -225,8 +249,12 @@ void emu_virtual_scan(struct emu_server *server, struct clock_scan *scan_out)
     *scan_out = (struct clock_scan){ .run_ps = NEVER, .look_ps = NEVER, .until_ps = NEVER };
     LIST_FOREACH(p, &v->processes, link)
         has_fence = take_process(v, p) || has_fence;
-    if (has_fence)
+    if (has_fence) {
+        /* Everybody had come into the fence before the first one came out: see all who are in it. */
+        LIST_FOREACH(p, &v->processes, link)
+            take_process(v, p);
         take_fences(v);
+    }
     LIST_FOREACH(p, &v->processes, link) {
         uint32_t n = clocks_in_use(p);
 
@@ -295,34 +323,64 @@ static uint64_t processor_ns(pid_t pid)
     return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-/* Does the thread sleep, or is it stopped, in the kernel's words? One that is not there any more does. */
-static bool sleeps(pid_t pid, uint32_t tid)
+/* A line of a file that the kernel makes: what stands behind the name. NULL: there is none. */
+static const char *find_line(const char *text, const char *name)
 {
-    char path[64], line[512];
-    const char *name_end;
+    const char *at = strstr(text, name);
+
+    return at ? at + strlen(name) : NULL;
+}
+
+/* Does the thread sleep, or is it stopped? One that is not there any more does. How often it has gone to sleep. */
+static bool sleeps(pid_t pid, uint32_t tid, uint64_t *n_sleeps_out)
+{
+    char path[64], text[4096];
+    const char *state;
+    const char *n_sleeps;
     ssize_t n;
     int fd;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%u/stat", (int)pid, tid);
+    *n_sleeps_out = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%u/status", (int)pid, tid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return true;
-    n = read(fd, line, sizeof(line) - 1);
+    n = read(fd, text, sizeof(text) - 1);
     close(fd);
-    line[n > 0 ? n : 0] = 0;
-    name_end = strrchr(line, ')'); /* the name before it may contain anything */
-    return !name_end || (name_end[1] == ' ' && name_end[2] != 'R' && name_end[2] != 'D');
+    text[n > 0 ? n : 0] = 0;
+    state = find_line(text, "\nState:\t");
+    n_sleeps = find_line(text, "\nvoluntary_ctxt_switches:\t");
+    if (n_sleeps)
+        *n_sleeps_out = strtoull(n_sleeps, NULL, 10);
+    return !state || (*state != 'R' && *state != 'D');
 }
 
-/* Do all threads sleep whose clocks run? */
-static bool all_sleep(const struct emu_virtual_process *p)
+/* Others go on without it, and it returns at its next call. */
+static void leave(struct emu_virtual_process *p, uint32_t index)
 {
-    for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
-        if (p->clocks[i].state == EMU_VCLOCK_RUNS &&
-            !sleeps(p->member->pid, atomic_load_explicit(&p->page->clocks[i].tid, memory_order_relaxed)))
-            return false;
+    p->clocks[index].is_absent = true;
+    atomic_store_explicit(&p->page->clocks[index].is_left, 1, memory_order_relaxed);
+}
+
+static void look_at_thread(struct emu_virtual_process *p, uint32_t index, uint64_t now_ns)
+{
+    struct clock_end *end = &p->clocks[index];
+    uint32_t tid = atomic_load_explicit(&p->page->clocks[index].tid, memory_order_relaxed);
+    uint64_t n_sleeps;
+    bool does_sleep;
+
+    if (!end->stands) {
+        end->n_sleeps = 0;
+        end->slept_ns = now_ns;
+        return;
     }
-    return true;
+    if (now_ns - end->slept_ns < STILL_NS)
+        return;
+    does_sleep = sleeps(p->member->pid, tid, &n_sleeps);
+    if (does_sleep && end->n_sleeps == n_sleeps + 1)
+        leave(p, index);
+    end->n_sleeps = does_sleep ? n_sleeps + 1 : 0;
+    end->slept_ns = now_ns;
 }
 
 static bool has_still_clock(struct emu_virtual_process *p)
@@ -334,8 +392,9 @@ static bool has_still_clock(struct emu_virtual_process *p)
 
         if (end->state != EMU_VCLOCK_RUNS)
             continue;
-        is_still = is_still || end->still_ps == end->now_ps;
+        end->stands = end->still_ps == end->now_ps;
         end->still_ps = end->now_ps;
+        is_still = is_still || end->stands;
     }
     return is_still;
 }
@@ -354,11 +413,11 @@ static void move_by_processor(const struct emu_virtual *v, struct emu_virtual_pr
     }
 }
 
-static void set_absent(struct emu_virtual_process *p, bool is_absent)
+static void leave_those_that_stand(struct emu_virtual_process *p)
 {
     for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
-        if (p->clocks[i].state == EMU_VCLOCK_RUNS)
-            p->clocks[i].is_absent = is_absent;
+        if (p->clocks[i].state == EMU_VCLOCK_RUNS && p->clocks[i].stands)
+            leave(p, i);
     }
 }
 
@@ -386,28 +445,24 @@ static void look_at_computing(struct emu_virtual *v, struct emu_virtual_process 
     if (p->spun_cpu_ns != 0 || cpu_ns - p->cpu_began_ns < p->spin_ns)
         return;
     p->spun_cpu_ns = cpu_ns;
-    set_absent(p, true);
+    leave_those_that_stand(p);
     note_lag(v, p, LAG_SPIN, 0);
 }
 
 static void look_at_process(struct emu_virtual *v, struct emu_virtual_process *p, uint64_t now_ns)
 {
     uint64_t cpu_ns = processor_ns(p->member->pid);
+    bool has_still = has_still_clock(p);
 
-    if (!has_still_clock(p)) {
+    for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
+        if (p->clocks[i].state == EMU_VCLOCK_RUNS && !p->clocks[i].is_absent)
+            look_at_thread(p, i, now_ns);
+    }
+    if (!has_still) {
         learn(p, cpu_ns);
         p->cpu_began_ns = cpu_ns;
-        p->still_since_ns = now_ns;
     } else if (cpu_ns > p->cpu_ns) {
-        p->still_since_ns = now_ns;
-        if (p->spun_cpu_ns == 0)
-            set_absent(p, false);
         look_at_computing(v, p, cpu_ns);
-    } else if (now_ns - p->still_since_ns > STILL_NS) {
-        if (all_sleep(p))
-            set_absent(p, true);
-        else
-            p->still_since_ns = now_ns;
     }
     p->cpu_ns = cpu_ns;
 }
@@ -510,7 +565,6 @@ static int make_process(struct emu_server *server, struct emu_member *member, st
     p->order = member->rank != EMU_NID_NONE ? member->rank : v->n_came;
     v->n_came++;
     p->proc = choose_proc(v, member);
-    p->still_since_ns = emu_clock_ns();
     p->spin_ns = SPIN_NS;
     LIST_INSERT_HEAD(&v->processes, p, link);
     member->virtual_process = p;

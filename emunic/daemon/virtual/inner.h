@@ -20,9 +20,12 @@ struct clock_end {
     uint64_t now_ps;      /* never goes back */
     uint64_t look_ps;     /* LOOKS: when it goes on */
     bool has_news;        /* something has happened to its process since it went on last */
-    bool is_absent;       /* RUNS, but its process does not: it holds nobody up */
+    bool is_absent;       /* RUNS, but its thread does not, or for long: it holds nobody up, and will return */
     bool is_moved_by_cpu; /* RUNS: its processor time has moved it beyond what it said */
     uint64_t still_ps;    /* its time when its process was looked at last */
+    bool stands;          /* its time had not moved then since the look before */
+    uint64_t slept_ns;    /* host time: when its thread was looked at, or its clock was seen to move */
+    uint64_t n_sleeps;    /* 1 more than what the kernel has counted, if it slept then; else 0 */
 };
 
 /* Lag: what the model could not have exactly. */
@@ -45,13 +48,12 @@ struct emu_virtual_process {
     struct emu_vclock_page *page; /* owned */
     int page_fd;
     int doorbell;
-    uint32_t order;          /* among equal times: rank, else when it came */
-    uint32_t proc;           /* in the model, on its node */
-    uint64_t cpu_ns;         /* of the process, when it was looked at last */
-    uint64_t cpu_began_ns;   /* when its clocks were last seen to move */
-    uint64_t spin_ns;        /* processor time without a call after which it holds nobody up */
-    uint64_t spun_cpu_ns;    /* when that was so; 0: not now */
-    uint64_t still_since_ns; /* host time: its processor time has not moved since */
+    uint32_t order;        /* among equal times: rank, else when it came */
+    uint32_t proc;         /* in the model, on its node */
+    uint64_t cpu_ns;       /* of the process, when it was looked at last */
+    uint64_t cpu_began_ns; /* when its clocks were last seen to move */
+    uint64_t spin_ns;      /* processor time without a call after which it holds nobody up */
+    uint64_t spun_cpu_ns;  /* when that was so; 0: not now */
     struct emu_lag lag;
     struct clock_end clocks[EMU_VCLOCKS];
 };

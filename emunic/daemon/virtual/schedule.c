@@ -10,7 +10,8 @@
  *
  * When all wait and nothing is under way, time moves in growing steps for those who poll, so that time-outs of programs
  * end; while somebody is outside the model, every QUIET_NS of the host's time. A time that has moved so for long, and
- * blocking calls without a time-out, are told as a deadlock, once.
+ * blocking calls without a time-out, are told as a deadlock, once. Polls go on even then: a program may poll a number
+ * of times and do something else.
  * Source: R. M. Fujimoto, "Parallel Discrete Event Simulation", CACM 33(10), 1990 (conservative order).
  */
 #include "emunic/base/clock.h"
@@ -109,13 +110,15 @@ static bool is_quiet(struct emu_virtual *v, bool has_others)
 /* Everybody waits, and nothing is under way. True: time has moved. */
 static bool pass_idle_time(struct emu_virtual *v, const struct clock_scan *scan)
 {
+    bool moves;
+
     if (scan->n_waiting == 0 || !is_quiet(v, scan->n_outside > 0))
         return false;
-    if (v->idle_ps > STUCK_AFTER_PS || !emu_virtual_move_pollers(v, v->idle_step_ps)) {
-        if (!v->is_stuck)
-            tell_deadlock(v);
+    moves = v->now_ps < NEVER / 2 && emu_virtual_move_pollers(v, v->idle_step_ps);
+    if ((!moves || v->idle_ps > STUCK_AFTER_PS) && !v->is_stuck)
+        tell_deadlock(v);
+    if (!moves)
         return false;
-    }
     v->idle_ps += v->idle_step_ps;
     if (v->idle_step_ps < STEP_MAX_PS)
         v->idle_step_ps *= 2;
@@ -142,6 +145,19 @@ static void let_go(struct emu_virtual *v, const struct clock_scan *scan)
         emu_virtual_go_on(v, scan->waiter, scan->wait_index, scan->until_ps);
     else
         emu_virtual_go_on(v, scan->looker, scan->look_index, scan->look_ps);
+}
+
+/*
+ * A poll that looks again after a while is no event: where nothing else is under way, who is outside gets its chance.
+ */
+static bool may_pass(struct emu_virtual *v, const struct clock_scan *scan)
+{
+    const struct emu_vclock *c;
+
+    if (scan->look_ps <= scan->until_ps || !emu_virtual_model_is_empty(v))
+        return true;
+    c = &scan->waiter->page->clocks[scan->wait_index];
+    return atomic_load(&c->call) != EMU_VCLOCK_CALL_POLL || is_quiet(v, scan->n_outside > 0);
 }
 
 struct emu_port_end *emu_virtual_next(struct emu_server *server)
@@ -177,6 +193,8 @@ struct emu_port_end *emu_virtual_next(struct emu_server *server)
             leave_idle(v);
             return command.port;
         }
+        if (!may_pass(v, &scan))
+            return NULL;
         let_go(v, &scan);
     }
 }

@@ -341,3 +341,16 @@ uint64_t emu_sim_now(const struct emu_sim *sim)
 {
     return sim->now_ps;
 }
+
+uint64_t emu_sim_next_ps(const struct emu_sim *sim)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (uint32_t i = 0; i < sim->n_parts; i++) {
+        uint64_t next = next_slot(&sim->parts[i]);
+
+        if (next < first)
+            first = next;
+    }
+    return first == UINT64_MAX ? UINT64_MAX : first * sim->clock_ps;
+}

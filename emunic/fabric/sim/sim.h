@@ -80,6 +80,9 @@ enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps);
 
 uint64_t emu_sim_now(const struct emu_sim *sim);
 
+/* Between runs: nothing happens before that. UINT64_MAX: nothing is under way. */
+uint64_t emu_sim_next_ps(const struct emu_sim *sim);
+
 /* Packets that all simulations of this process have delivered so far. Any thread; counted when a run returns. */
 uint64_t emu_sim_packets_of_process(void);
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "emunic/client/virtual_clock.h"
+#include "mpi-shim/clock/src/create.h"
 #include "mpi-shim/clock/src/timers.h"
 
 #define LOOK_NS     10000000l
@@ -116,7 +117,7 @@ static void start(void)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, NULL, watch, NULL) == 0)
+    if (clock_create_thread(&thread, NULL, watch, NULL) == 0)
         pthread_detach(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -27,6 +27,7 @@
 
 #include "emunic/client/virtual_clock.h"
 #include "mpi-shim/clock/src/counter.h"
+#include "mpi-shim/clock/src/create.h"
 #include "mpi-shim/clock/src/program_clock.h"
 
 #define TIMERS_MAX   64
@@ -242,7 +243,7 @@ static void start_thread(const struct sigevent *event)
     if (!start)
         return;
     *start = (struct thread_start){ event->sigev_notify_function, event->sigev_value };
-    if (pthread_create(&thread, event->sigev_notify_attributes, run_thread, start) != 0)
+    if (clock_create_thread(&thread, event->sigev_notify_attributes, run_thread, start) != 0)
         free(start);
     else
         pthread_detach(thread);

@@ -141,8 +141,7 @@ void smai_complete(const char *call)
     rc = dmapp_gsync_wait();
     if (rc != DMAPP_RC_SUCCESS)
         smai_fail(call, "%s", dmapp_err_str[rc]);
-    while (n_complete < n_posted &&
-           !atomic_compare_exchange_weak_explicit(&smai.n_complete, &n_complete, n_posted, memory_order_release,
-                                                  memory_order_relaxed))
+    while (n_complete < n_posted && !atomic_compare_exchange_weak_explicit(&smai.n_complete, &n_complete, n_posted,
+                                                                           memory_order_release, memory_order_relaxed))
         ;
 }

@@ -95,6 +95,7 @@ int played_end(void **state)
 
     (void)state;
     atomic_store(&is_over, true);
+    atomic_store(&page->is_over, 1); /* nobody answers any more */
     return write(bell[1], &one, sizeof(one)) == sizeof(one) ? pthread_join(emunic, NULL) : -1;
 }
 

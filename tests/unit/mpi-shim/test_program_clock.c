@@ -507,16 +507,34 @@ static void *is_host_time(void *yes)
     return before_ns <= shown_ns && shown_ns <= host_ns(CLOCK_MONOTONIC) ? yes : NULL;
 }
 
-static void test_thread_that_calls_no_library_has_the_hosts_clock(void **state)
+static void *has_its_creators_time(void *began_ns)
 {
-    pthread_t thread;
-    void *is_host = NULL;
+    return ns_of(CLOCK_MONOTONIC) - *(const int64_t *)began_ns < 1000000 ? began_ns : NULL;
+}
 
+static void test_thread_begins_at_its_creators_time(void **state)
+{
+    void *has_time = NULL;
+    pthread_t thread;
+    int64_t began_ns;
+
+    (void)state;
     assert_int_equal(sleep(1000), 0);
-    assert_int_equal(pthread_create(&thread, NULL, is_host_time, state), 0);
-    assert_int_equal(pthread_join(thread, &is_host), 0);
-    assert_non_null(is_host);
-    assert_null(is_host_time(state));
+    began_ns = ns_of(CLOCK_MONOTONIC);
+    assert_int_equal(pthread_create(&thread, NULL, has_its_creators_time, &began_ns), 0);
+    assert_int_equal(pthread_join(thread, &has_time), 0);
+    assert_non_null(has_time);
+    assert_null(is_host_time(&began_ns));
+}
+
+static void test_yields_take_virtual_time(void **state)
+{
+    int64_t began_ns = ns_of(CLOCK_MONOTONIC);
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(sched_yield(), 0);
+    assert_true(ns_of(CLOCK_MONOTONIC) - began_ns > 1000);
 }
 
 static void test_library_of_the_runtime_has_the_hosts_clock(void **state)
@@ -587,7 +605,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_time_outs_of_threads_are_virtual),
         cmocka_unit_test(test_message_that_is_there_is_received),
         cmocka_unit_test(test_wait_without_time_out_is_away),
-        cmocka_unit_test(test_thread_that_calls_no_library_has_the_hosts_clock),
+        cmocka_unit_test(test_thread_begins_at_its_creators_time),
+        cmocka_unit_test(test_yields_take_virtual_time),
         cmocka_unit_test(test_library_of_the_runtime_has_the_hosts_clock),
         cmocka_unit_test(test_child_has_the_hosts_clock),
         cmocka_unit_test(test_refused_arguments_are_refused),
