@@ -2,10 +2,9 @@
 #include "emunic/base/biased_lock.h"
 
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "emunic/base/clock.h"
 
 static bool membarrier(int command)
 {
@@ -43,7 +42,7 @@ static void share(struct emu_biased_lock *lock)
         return;
     /* Pairs with the release in emu_biased_unlock(): all that the owner did under the lock. */
     while (atomic_load_explicit(&lock->is_held, memory_order_acquire))
-        emu_cpu_yield();
+        sched_yield();
 }
 
 void emu_biased_lock_take_shared(struct emu_biased_lock *lock)

@@ -20,13 +20,12 @@
 #include "emunic/base/bus_error.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "emunic/base/clock.h"
 
 #define RANGES_MAX 8192u
 #define TAKEN      1u /* as base: not free, not yet there */
@@ -184,7 +183,7 @@ static void install(void)
 {
     /* Not for ever: a process may have been forked while another thread was in here. */
     for (int i = 0; atomic_exchange(&is_installing, 1) && i < 1000; i++)
-        emu_cpu_yield();
+        sched_yield();
     if (find_installed() < 0)
         install_one();
     atomic_store(&is_installing, 0);

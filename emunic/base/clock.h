@@ -3,9 +3,7 @@
 #define EMUNIC_BASE_CLOCK_H
 
 #include <stdint.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Monotonic host time. About 18 ns a call. */
 static inline uint64_t emu_clock_ns(void)
@@ -24,12 +22,6 @@ static inline void emu_cpu_pause(void)
 #else
     __asm__ volatile("" ::: "memory");
 #endif
-}
-
-/* Lets others have the core. Not libc's call: in virtual time that one is the program's (mpi-shim/clock). */
-static inline void emu_cpu_yield(void)
-{
-    syscall(SYS_sched_yield);
 }
 
 #endif

@@ -124,7 +124,7 @@ static bool yield_is_slow(struct emu_port *port, uint64_t now_ns)
     uint32_t shortest_ns = atomic_load_explicit(&port->idle.yield_ns, memory_order_relaxed);
     uint64_t took_ns;
 
-    emu_cpu_yield();
+    sched_yield();
     took_ns = emu_clock_ns() - now_ns;
     if (shortest_ns == 0 || took_ns < shortest_ns)
         atomic_store_explicit(&port->idle.yield_ns, took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX,

@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,7 +259,7 @@ static bool wait_for_room(struct emu_port *port, uint64_t staged_bytes)
         if (port->times)
             emu_virtual_port_wait_for_room(port);
         else
-            emu_cpu_yield();
+            sched_yield();
     }
 }
 

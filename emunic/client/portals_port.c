@@ -11,6 +11,7 @@
 
 #include <emmintrin.h>
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -149,7 +150,7 @@ bool emu_portals_wait_for_lock(struct emu_portals *p, struct emu_ptl_ni *ni, uin
             _mm_pause();
             continue;
         }
-        emu_cpu_yield();
+        sched_yield();
         if (tries % (SPINS_PER_YIELD * YIELDS_PER_LOOK) != 0)
             continue;
         if (!emu_portals_is_live(p, port, generation) || emu_port_is_lost(&p->port))

@@ -11,6 +11,7 @@
  * and then removes its descriptor, is not to be told that it is in use: unlinking looks again for a while.
  * Source: spec/portals3.md 1.4, 1.5, 4.4, 4.5, 4.11.
  */
+#include <sched.h>
 #include <string.h>
 
 #include "emunic/base/clock.h"
@@ -212,7 +213,7 @@ static bool has_patience(struct patience *p)
         p->end_ns = now_ns + HOME_NS;
     else if (now_ns >= p->end_ns && p->looks > HOME_LOOKS)
         return false;
-    emu_cpu_yield();
+    sched_yield();
     return true;
 }
 

@@ -14,9 +14,9 @@
  *
  * Source: spec/ugni.md 2.16, 3.6, 4.12. The encoding of a result is private in the original too; this one is ours.
  */
+#include <sched.h>
 #include <stdlib.h>
 
-#include "emunic/base/clock.h"
 #include "emunic/abi/ce.h"
 #include "libugni/src/device.h"
 #include "libugni/src/post.h"
@@ -154,7 +154,7 @@ static gni_return_t look_at_nic(gni_ce_result_t *result)
     struct gnii_nic *nic = nic_of(result);
     gni_return_t rc = GNI_RC_NOT_DONE;
 
-    emu_cpu_yield();
+    sched_yield();
     /* No post has named this place. On a Gemini none can. */
     if (!nic)
         return gnii_device_known() == GNI_DEVICE_GEMINI ? GNI_RC_ILLEGAL_OP : rc;
@@ -509,6 +509,6 @@ gni_return_t gnii_ce_post(struct gnii_ep *ep, gni_post_descriptor_t *descr)
     if (rc != GNI_RC_SUCCESS)
         free(due);
     else
-        emu_cpu_yield(); /* emunic is the one that has to run now */
+        sched_yield(); /* emunic is the one that has to run now */
     return rc;
 }

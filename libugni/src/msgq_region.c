@@ -16,6 +16,8 @@
  */
 #include "libugni/src/msgq_region.h"
 
+#include <sched.h>
+
 #include "emunic/base/clock.h"
 
 #define HUGE_PAGE_BYTES (2ull << 20)
@@ -94,7 +96,7 @@ bool gnii_msgq_lock(_Atomic uint64_t *lock, const struct emu_table *table, uint6
         if (tries < PAUSES)
             emu_cpu_pause();
         else
-            emu_cpu_yield();
+            sched_yield();
     }
     return false;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * Which libraries calls come from.
+ *
  * Libraries of the runtime that starts ranks: PMIx and what it stands on, and Open MPI's. They talk to processes
  * outside of virtual time, and their time-outs are for failures of the host. A thread of the program may set a timer of
  * theirs that a thread of the runtime waits for: both must read the same clock. So their calls have the host's time,
  * whichever thread makes them. The common calls of PMIx tell themselves (runtime.c); these are the others, and the
  * event loops inside other libraries' calls.
+ *
+ * The API libraries are known as well: when they give the core away, they wait for the host.
  *
  * They are told by the address that a call returns to. Their mappings are looked up when virtual time begins; a library
  * that is loaded later is taken for the program.
@@ -21,21 +25,23 @@
 static struct {
     uintptr_t first;
     uintptr_t end;
+    bool is_api; /* else of the runtime */
 } ranges[RANGES_MAX];
 static atomic_size_t n_ranges;
 
-static bool is_runtime_name(const char *path)
+static const char *const runtime_names[] = { "libpmix.so",  "libpmix2.so",    "pmix_mca_",   "mca_pmix", "libevent",
+                                             "libprrte.so", "libopen-rte.so", "libmunge.so", NULL };
+static const char *const api_names[] = { "libugni.so", "libdmapp.so", "libportals.so", "libp3api.so", "libsma.so",
+                                         "libpmi.so",  NULL };
+
+static bool is_one_of(const char *const *names, const char *path)
 {
-    static const char *const names[] = { "libpmix.so", "libpmix2.so", "pmix_mca_",      "mca_pmix",
-                                         "libevent",   "libprrte.so", "libopen-rte.so", "libmunge.so" };
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strncmp(name, names[i], strlen(names[i])) == 0)
-            return true;
-    }
-    return false;
+    while (*names && strncmp(name, *names, strlen(*names)) != 0)
+        names++;
+    return *names;
 }
 
 static int note_library(struct dl_phdr_info *info, size_t size, void *unused)
@@ -44,7 +50,7 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *unused)
 
     (void)size;
     (void)unused;
-    if (!info->dlpi_name || !is_runtime_name(info->dlpi_name))
+    if (!info->dlpi_name || (!is_one_of(runtime_names, info->dlpi_name) && !is_one_of(api_names, info->dlpi_name)))
         return 0;
     for (int i = 0; i < info->dlpi_phnum && n < RANGES_MAX; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
@@ -53,6 +59,7 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *unused)
             continue;
         ranges[n].first = info->dlpi_addr + part->p_vaddr;
         ranges[n].end = ranges[n].first + part->p_memsz;
+        ranges[n].is_api = is_one_of(api_names, info->dlpi_name);
         atomic_store_explicit(&n_ranges, ++n, memory_order_release);
     }
     return 0;
@@ -63,13 +70,23 @@ void program_clock_note_runtime(void)
     dl_iterate_phdr(note_library, NULL);
 }
 
-bool program_clock_is_of_runtime(const void *caller)
+static bool is_of(const void *caller, bool is_api)
 {
     size_t n = atomic_load_explicit(&n_ranges, memory_order_acquire);
 
     for (size_t i = 0; i < n; i++) {
-        if ((uintptr_t)caller >= ranges[i].first && (uintptr_t)caller < ranges[i].end)
+        if (ranges[i].is_api == is_api && (uintptr_t)caller >= ranges[i].first && (uintptr_t)caller < ranges[i].end)
             return true;
     }
     return false;
+}
+
+bool program_clock_is_of_runtime(const void *caller)
+{
+    return is_of(caller, false);
+}
+
+bool program_clock_is_of_api(const void *caller)
+{
+    return is_of(caller, true);
 }

@@ -37,6 +37,8 @@ void program_clock_note_runtime(void);
 
 /* Is that address in a library of the runtime? */
 bool program_clock_is_of_runtime(const void *caller);
+/* In an API library? */
+bool program_clock_is_of_api(const void *caller);
 
 /* Virtual time, ns. For calls in virtual time. */
 uint64_t program_clock_elapsed_ns(void);

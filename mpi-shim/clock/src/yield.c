@@ -4,6 +4,8 @@
  * poll: it goes on when the next thing happens to its process, at the time at which a loop of such polls would have
  * found it.
  *
+ * The API libraries give it away to the host's other processes: theirs are the host's.
+ *
  * It may wait for what is not in the model, too, such as another thread's word. So it also looks after steps of virtual
  * time, a quarter of what has passed since the first yield in a row, one millisecond at most.
  */
@@ -49,7 +51,7 @@ static int yield_as(const void *caller)
     __typeof__(sched_yield) *next = (__typeof__(sched_yield) *)program_clock_next(&found, "sched_yield");
     const struct emu_vclock_page *page = emu_vclock_page();
 
-    if (!page || program_clock_kind(caller) != PROGRAM_CLOCK_VIRTUAL)
+    if (!page || program_clock_kind(caller) != PROGRAM_CLOCK_VIRTUAL || program_clock_is_of_api(caller))
         return next();
     wait_for_news(page);
     return 0;
