@@ -80,6 +80,7 @@ static void break_off(struct emu_ce_end *e, unsigned status)
 {
     if (!e->is_configured)
         return;
+    emu_ce_trip_ended(e);
     emu_ce_deliver(e);
     emu_ce_break_tree(e, status);
 }
@@ -226,6 +227,7 @@ void emu_ce_remove(struct emu_ce_end *e)
 {
     struct emu_ce_wait *wait = e->wait;
 
+    emu_ce_forget_trip(e);
     /* Whoever waits for it one-sidedly finds that it is gone. */
     emu_ce_queue_those_who_name(e);
     if (e->is_queued)
@@ -336,6 +338,7 @@ void emu_ce_drop_port(struct emu_port_end *port)
 
     if (emu_ce_port_of(port))
         emu_ce_drop_posts(port);
+    emu_ce_trips_leave(port);
     while (e) {
         struct emu_ce_end *next = LIST_NEXT(e, link);
 

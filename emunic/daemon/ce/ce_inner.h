@@ -18,14 +18,16 @@
 #include "emunic/daemon/world/server.h"
 
 struct emu_ce_hosts;
+struct emu_ce_trip;
 struct emu_ce_wait;
 struct emu_connection;
 
 /* Engines of this host. */
 struct emu_ce_engines {
-    struct emu_ce_end **at;        /* owned: by nid and number, made when first used; borrowed contents */
-    TAILQ_HEAD(, emu_ce_end) work; /* to look at */
-    uint64_t last_version;         /* of their configurations */
+    struct emu_ce_end **at;         /* owned: by nid and number, made when first used; borrowed contents */
+    TAILQ_HEAD(, emu_ce_end) work;  /* to look at */
+    uint64_t last_version;          /* of their configurations */
+    LIST_HEAD(, emu_ce_trip) trips; /* in virtual time; each belongs to its operation there */
 };
 
 /* What a domain has of them. */
@@ -106,10 +108,13 @@ struct emu_ce_staging {
     uint32_t n;
 };
 
-/* What other hosts were told of an engine. */
+/* What others were told of an engine. */
 struct emu_ce_told {
-    uint64_t announced; /* number of the announcement that is to be acknowledged; 0 none */
-    uint64_t up;        /* version of the parent, on another host, that may hold `up`; 0 none does */
+    uint64_t announced;       /* number of the announcement to other hosts that is to be acknowledged; 0 none */
+    uint64_t up;              /* version of the parent, on another host, that may hold `up`; 0 none does */
+    bool is_up_late;          /* in virtual time: `up` is on its way to the parent */
+    bool is_down_late;        /* likewise: `down` has not come from the parent yet */
+    struct emu_ce_trip *trip; /* borrowed: the one that is under way; or NULL */
 };
 
 /* An engine of this host, or what is known of one of another host. */
@@ -177,9 +182,33 @@ void emu_ce_end_broken(struct emu_ce_end *e);
 /* The round's result, if it is known: to the leaves, and the next round may begin. */
 void emu_ce_deliver(struct emu_ce_end *e);
 
+/* In virtual time: what was on its way up or down has come. */
+void emu_ce_trip_ended(struct emu_ce_end *e);
+
 /* Works on the trees for a while. Number of engines looked at. */
 unsigned emu_ce_round(struct emu_server *server);
 bool emu_ce_has_work(struct emu_server *server);
+
+/* ---- ce_leaves.c ---- */
+
+/* A contribution has come to its engine's node. */
+void emu_ce_contribute(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned fault);
+void emu_ce_write_result(struct emu_port_end *port, const struct emu_ce_contribution *c,
+                         const struct emu_ce_value *result);
+
+/* ---- ce_virtual.c ---- */
+
+/* In virtual time: it is on its way. False: it happens at once, as in functional time. */
+bool emu_ce_send_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned fault);
+bool emu_ce_send_result(const struct emu_ce_end *e, struct emu_port_end *port, const struct emu_ce_contribution *c,
+                        const struct emu_ce_value *result);
+bool emu_ce_send_up(struct emu_ce_end *e);
+bool emu_ce_send_down(const struct emu_ce_end *e, struct emu_ce_end *below);
+/* The engine goes on without what is under way. */
+void emu_ce_forget_trip(struct emu_ce_end *e);
+void emu_ce_trips_leave(const struct emu_port_end *port);
+/* The server ends: trips belong to virtual time alone, which ends later. */
+void emu_ce_trips_end(const struct emu_server *server);
 
 /* ---- ce_config.c ---- */
 

@@ -73,7 +73,7 @@ static bool reach_result(struct emu_port_end *port, uint64_t addr, uint16_t mdh,
     return emu_md_reach(port, md, EMU_OP_CE, mem_out) == EMU_STATUS_OK;
 }
 
-static void write_result(struct emu_port_end *port, const struct emu_ce_contribution *c,
+void emu_ce_write_result(struct emu_port_end *port, const struct emu_ce_contribution *c,
                          const struct emu_ce_value *result)
 {
     const uint64_t words[2] = { result->operand1, result->operand2 };
@@ -112,9 +112,9 @@ bool emu_ce_answer_oldest(struct emu_ce_end *e, struct emu_ce_child *child, cons
     const struct emu_ce_contribution *oldest = &child->waiting[child->first];
     struct emu_port_end *port = poster_of(e, oldest);
 
-    if (port)
-        write_result(port, oldest, result);
-    else if (oldest->number != 0)
+    if (port && !emu_ce_send_result(e, port, oldest, result))
+        emu_ce_write_result(port, oldest, result);
+    else if (!port && oldest->number != 0)
         send_result(e, oldest, result);
     child->first = (child->first + 1) % EMU_CE_WAITING_MAX;
     child->n_waiting--;
@@ -237,7 +237,7 @@ static void finish_post(struct emu_port_end *port, const struct emu_cmd *cmd, co
     t.status = status == EMU_STATUS_OK ? fault : status;
     /* Both ways to wait come to an end: the entry and the result. */
     if (status != EMU_STATUS_OK)
-        write_result(port, c, &failed);
+        emu_ce_write_result(port, c, &failed);
     t.cmd.events &= (uint16_t)~EMU_EV_REMOTE;
     t.cmd.chain = EMU_CHAIN_NONE;
     emu_transaction_finish(&port->view, &t);
@@ -325,7 +325,7 @@ bool emu_ce_may_post(const struct emu_port_end *port, const struct emu_cmd *cmd)
     return emu_ce_port_of(port)->n_asked < ASKED_MAX && emu_hosts_has_room(port->server, host);
 }
 
-void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned fault)
+void emu_ce_contribute(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned fault)
 {
     struct emu_ce_contribution new = { .value = value_of(cmd),
                                        .result_addr = cmd->local_addr,
@@ -348,6 +348,12 @@ void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned 
         status = accept_contribution(port, nid, cmd, &new);
     }
     finish_post(port, cmd, &new, status, fault);
+}
+
+void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned fault)
+{
+    if (!emu_ce_send_post(port, cmd, fault))
+        emu_ce_contribute(port, cmd, fault);
 }
 
 static struct emu_ce_post *find_post(struct emu_server *server, uint32_t host, uint64_t number)
@@ -386,7 +392,7 @@ bool emu_ce_post_result(struct emu_server *server, uint32_t host, const struct e
     if (!post->is_taken)
         return false;
     result.status = m->status;
-    write_result(post->port, &post->contribution, &result);
+    emu_ce_write_result(post->port, &post->contribution, &result);
     forget_post(post);
     return true;
 }
@@ -398,7 +404,7 @@ static void fail_post(struct emu_ce_post *post, unsigned status)
     const struct emu_ce_value failed = { .status = (uint8_t)status };
 
     if (post->is_taken)
-        write_result(post->port, &post->contribution, &failed);
+        emu_ce_write_result(post->port, &post->contribution, &failed);
     else
         finish_post(post->port, &post->cmd, &post->contribution, status, post->fault);
     emu_port_end_disturb(post->port);

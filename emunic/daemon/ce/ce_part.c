@@ -17,6 +17,7 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     if (!engines)
         return -ENOMEM;
     TAILQ_INIT(&engines->work);
+    LIST_INIT(&engines->trips);
     server->slots[EMU_SERVER_CE] = engines;
     return emu_hosts_are_several(server) ? emu_ce_hosts_create(server) : 0;
 }
@@ -26,8 +27,10 @@ static void destroy(struct emu_server *server)
     struct emu_ce_engines *engines = emu_ce_engines_of(server);
 
     emu_ce_hosts_destroy(server);
-    if (engines)
+    if (engines) {
+        emu_ce_trips_end(server);
         free(engines->at);
+    }
     free(engines);
     server->slots[EMU_SERVER_CE] = NULL;
 }

@@ -236,6 +236,7 @@ void emu_ce_decide(struct emu_ce_end *top, const struct emu_ce_value *result)
     push(&w, top);
     while ((e = pop(&w))) {
         e->has_down = true;
+        e->told.is_down_late = e != top && emu_server_is_virtual(e->server);
         e->down = *result;
         emu_ce_queue(e);
         for (uint32_t i = 0; i < e->shape.n_children; i++) {
@@ -268,6 +269,7 @@ static void break_one(struct walk *w, struct emu_ce_end *e, unsigned status)
 {
     if (!e || e->is_far || !e->is_configured || e->broken)
         return;
+    emu_ce_trip_ended(e);
     e->broken = status;
     note_far_children(e);
     emu_ce_queue(e);
@@ -342,12 +344,32 @@ static void end_round(struct emu_ce_end *e)
 {
     e->has_down = false;
     e->has_up = false;
+    e->told.is_up_late = e->told.is_down_late = false;
     e->told.up = 0;
+}
+
+/* In virtual time the engine below goes on when it hears of it. */
+static void tell_below(struct emu_ce_end *e, const struct emu_ce_child *c)
+{
+    struct emu_ce_end *below = at_link(e, &c->link);
+
+    if (below && below->told.is_down_late && !below->told.trip && emu_ce_is_child_of(below, e) &&
+        !emu_ce_send_down(e, below))
+        emu_ce_trip_ended(below);
+}
+
+void emu_ce_trip_ended(struct emu_ce_end *e)
+{
+    emu_ce_forget_trip(e);
+    if (!e->told.is_up_late && !e->told.is_down_late)
+        return;
+    e->told.is_up_late = e->told.is_down_late = false;
+    emu_ce_queue(e);
 }
 
 void emu_ce_deliver(struct emu_ce_end *e)
 {
-    if (!e->has_down)
+    if (!e->has_down || e->told.is_down_late)
         return;
     for (uint32_t i = 0; i < e->shape.n_children; i++) {
         struct emu_ce_child *c = &e->shape.children[i];
@@ -356,6 +378,7 @@ void emu_ce_deliver(struct emu_ce_end *e)
             answer_oldest(e, c, &e->down);
         else
             count(e, c->link.nid);
+        tell_below(e, c);
     }
     tell_owner(e, e->down.red_id, e->down.status);
     end_round(e);
@@ -406,7 +429,7 @@ static const struct emu_ce_value *offer_of(const struct emu_ce_end *e, const str
     if (c->link.type == EMU_CE_LINK_LEAF)
         return c->n_waiting > 0 ? &c->waiting[c->first].value : NULL;
     below = other_end(e, &c->link, &status);
-    return below && below->has_up && !below->has_down ? &below->up : NULL;
+    return below && below->has_up && !below->told.is_up_late && !below->has_down ? &below->up : NULL;
 }
 
 /* Breaks the tree if the link will never work; and that of the other end, if it counts on us in another way. */
@@ -536,8 +559,10 @@ static void look(struct emu_ce_end *e)
         e->up = sum;
         e->has_up = true;
         count(e, e->shape.parent.nid);
+        e->told.is_up_late = emu_ce_send_up(e);
     }
-    hand_up(e);
+    if (!e->told.is_up_late)
+        hand_up(e);
 }
 
 /* Engines of a suspended job wait in the queue. */

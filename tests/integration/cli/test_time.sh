@@ -54,6 +54,22 @@ test_rate_of_words_is_that_of_launches() {
     is_within "$(awk '{ print $6 }' "$dir/out")" 7.1 7.9
 }
 
+# A tree of two levels of engines has four messages between nodes, of 0.5 to 1 us, and one of three levels six.
+test_reductions_cost_their_way() {
+    local flat deep
+    virtually -n 12 --place scatter -- "$examples/gni_allreduce" -n 50 -c 4
+    expect_status 0
+    cp "$dir/out" "$dir/first"
+    flat=$(awk '{ print $(NF - 2) }' "$dir/out")
+    virtually -n 12 --place scatter -- "$examples/gni_allreduce" -n 50 -c 4
+    cmp "$dir/out" "$dir/first" || bad "the second run differs"
+    virtually -n 12 --place scatter -- "$examples/gni_allreduce" -n 50 -c 2
+    expect_status 0
+    deep=$(awk '{ print $(NF - 2) }' "$dir/out")
+    is_within "$flat" 1.5 5
+    is_within "$deep" "$(awk -v f="$flat" 'BEGIN { print f * 1.3 }')" "$(awk -v f="$flat" 'BEGIN { print f * 3 }')"
+}
+
 test_same_job_prints_the_same() {
     local i
     virtually -n 4 --ppn 2 --place scatter -- "$examples/gni_amo_counter"
@@ -133,6 +149,7 @@ test_bad_options_are_refused() {
 }
 
 run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine portals_latency_is_the_published_one \
-    portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches same_job_prints_the_same programs_end_well \
+    portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
+    reductions_cost_their_way same_job_prints_the_same programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job \
     bad_options_are_refused
