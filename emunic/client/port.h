@@ -47,7 +47,8 @@ struct emu_port {
     struct emu_cmd *slots;                            /* in the segment */
     uint8_t *staging;                                 /* in the segment */
     _Atomic uint64_t *times;                          /* likewise: of the commands, in virtual time; NULL: functional */
-    uint32_t launched_mdh;                            /* virtual time: of the last FMA launch, plus one; 0: none */
+    uint64_t launched_base;                           /* virtual time: of the handle of the last FMA launch */
+    bool has_launched;                                /* likewise: there was one */
     const void *poster;                               /* likewise: the thread of the last command; NULL: none */
     bool has_posters;                                 /* likewise: several threads have posted */
     uint64_t tail;                                    /* commands published */

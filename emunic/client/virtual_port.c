@@ -91,16 +91,18 @@ static uint64_t cost_of(const struct emu_cmd *cmd)
     return cost_ps < COST_MIN_PS ? COST_MIN_PS : cost_ps;
 }
 
-/* A window that another handle opens costs more. */
+/*
+ * A window that another handle opens costs more. Handles of regions at one address count as one, such as symmetric
+ * heaps: on the original they have one number in all processes, and here numbers are given in the order of the host.
+ */
 static void note_launch(struct emu_port *port, struct emu_cmd *cmd)
 {
-    uint32_t handle = cmd->mdh + 1u;
-
     if ((cmd->flags & EMU_CMD_LAUNCH) == 0)
         return;
-    if (port->launched_mdh != 0 && port->launched_mdh != handle)
+    if (port->has_launched && port->launched_base != cmd->remote_base)
         cmd->handle_flags |= EMU_HANDLE_CHANGED;
-    port->launched_mdh = handle;
+    port->launched_base = cmd->remote_base;
+    port->has_launched = true;
 }
 
 /*

@@ -534,12 +534,21 @@ static void close_process(struct emu_virtual_process *p)
         close(p->doorbell);
 }
 
-/* Processes of one node have cores of their own in the model, as many as it has. */
+/*
+ * Processes of one node have cores of their own in the model, as many as it has: in the order of their ranks, because
+ * that in which they come is the host's.
+ */
 static uint32_t choose_proc(const struct emu_virtual *v, const struct emu_member *member)
 {
+    const struct emu_domain *domain = member->domain;
     const struct emu_virtual_process *other;
     uint32_t n = 0;
 
+    if (member->rank < domain->n_ranks && domain->rank_nids) {
+        for (uint32_t i = 0; i < member->rank; i++)
+            n += domain->rank_nids[i] == domain->rank_nids[member->rank];
+        return n % EMU_NIC_PROCS_MAX;
+    }
     LIST_FOREACH(other, &v->processes, link)
         n += other->member->domain == member->domain && other->member->node_index == member->node_index;
     return n % EMU_NIC_PROCS_MAX;

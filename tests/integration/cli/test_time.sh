@@ -82,6 +82,17 @@ test_same_job_prints_the_same() {
     done
 }
 
+# Which process of a node comes first, and what numbers its memory gets, is the host's choice.
+test_processes_of_a_node_may_come_in_any_order() {
+    local i
+    for i in 1 2 3 4 5 6; do
+        SHMEM_SYMMETRIC_SIZE=16M virtually -n 6 --ppn 3 -- "$examples/shmem_sort" -n 500
+        expect_status 0
+        [ "$i" = 1 ] && cp "$dir/out" "$dir/first"
+        cmp "$dir/out" "$dir/first" || bad "run $i differs: $(cat "$dir/out" "$dir/first")"
+    done
+}
+
 test_programs_end_well() {
     virtually -n 4 -- "$examples/gni_smsg_ring"
     expect_status 0
@@ -150,6 +161,6 @@ test_bad_options_are_refused() {
 
 run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine portals_latency_is_the_published_one \
     portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
-    reductions_cost_their_way same_job_prints_the_same programs_end_well \
+    reductions_cost_their_way same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job \
     bad_options_are_refused
