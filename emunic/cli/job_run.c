@@ -881,13 +881,11 @@ static void end_keeper(struct job *job)
     if (!job->keeper.pid)
         return;
     emu_remove_folder(job->folder);
-    if (job->keeper_ended) {
-        emu_child_tell(job->keeper.link, EMU_KEEPER_DISMISS); /* its second one */
-        close(job->keeper.link);
-    } else {
+    if (job->keeper_ended)
+        emu_keeper_dismiss_second(&job->keeper);
+    else
         emu_keeper_dismiss(&job->keeper);
-    }
-    /* Made since, by a keeper that then had to be killed. */
+    /* Made since, by whoever took its place. */
     emu_remove_folder(job->folder);
 }
 

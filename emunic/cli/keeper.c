@@ -192,21 +192,38 @@ int emu_keeper_start(const struct emu_keeper_plan *plan, struct emu_child *keepe
     return emu_child_start(title, keep, plan, keeper_out);
 }
 
-void emu_keeper_leave(struct emu_child *keeper)
+/* Whoever keeps now tells that it is ready, perhaps only now, and holds the other end until it is done. */
+static bool await_link(int link, int limit_ms)
 {
-    struct pollfd end = { .fd = keeper->link, .events = POLLIN };
+    struct pollfd end = { .fd = link, .events = POLLIN };
     bool has_ended = false;
     char byte;
 
-    /* Whoever keeps now has told that it is ready, and holds the other end until it is done. */
+    while (!has_ended && poll(&end, 1, limit_ms) > 0)
+        has_ended = recv(link, &byte, 1, 0) <= 0;
+    return has_ended;
+}
+
+static void await_keeper(struct emu_child *keeper, int limit_ms)
+{
+    emu_child_await(keeper, await_link(keeper->link, limit_ms) ? DISMISS_MS : 0, NULL);
+}
+
+void emu_keeper_leave(struct emu_child *keeper)
+{
     shutdown(keeper->link, SHUT_WR);
-    while (!has_ended && poll(&end, 1, LEAVE_MS) > 0)
-        has_ended = recv(keeper->link, &byte, 1, 0) <= 0;
-    emu_child_await(keeper, has_ended ? DISMISS_MS : 0, NULL);
+    await_keeper(keeper, LEAVE_MS);
 }
 
 void emu_keeper_dismiss(struct emu_child *keeper)
 {
     emu_child_tell(keeper->link, EMU_KEEPER_DISMISS);
-    emu_child_await(keeper, DISMISS_MS, NULL);
+    await_keeper(keeper, DISMISS_MS);
+}
+
+void emu_keeper_dismiss_second(const struct emu_child *keeper)
+{
+    emu_child_tell(keeper->link, EMU_KEEPER_DISMISS);
+    (void)await_link(keeper->link, DISMISS_MS);
+    close(keeper->link);
 }

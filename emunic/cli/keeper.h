@@ -32,4 +32,7 @@ void emu_keeper_leave(struct emu_child *keeper);
 /* All is clean: it goes. It must not have been waited for. */
 void emu_keeper_dismiss(struct emu_child *keeper);
 
+/** The same where the keeper itself has ended and was waited for: its second one may be about to take its place. */
+void emu_keeper_dismiss_second(const struct emu_child *keeper);
+
 #endif
