@@ -72,7 +72,8 @@ call() {
     timeout -k 5 "${limit:-100}" "${words[@]}" >"$dir/out" 2>"$dir/err" </dev/null
     status=$?
     out=$(<"$dir/out")
-    err=$(<"$dir/err")
+    # Other tests ask all daemons of the host, as another user: what this one says of that is not the command's.
+    err=$(grep -v 'warn: pid [0-9]* uid 65534: not allowed on the admin socket' "$dir/err")
 }
 
 expect_status() {
