@@ -131,46 +131,45 @@ static struct emu_vclock *find(struct emu_vclock_page *page)
     return NULL;
 }
 
-/* It begins at the time that the others have reached. More threads than clocks: the last ones are outside of time. */
-void emu_vclock_begin(void)
+/* One that nobody has, as if its thread were outside of time. NULL: all are in use. */
+static struct emu_vclock *take_free(struct emu_vclock_page *page, uint32_t tid)
 {
-    struct emu_vclock_page *page = atomic_load_explicit(&the_page, memory_order_acquire);
-    uint32_t tid;
-
-    if (!page || own || find(page))
-        return;
-    tid = (uint32_t)syscall(SYS_gettid);
     for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
         uint32_t expected = EMU_VCLOCK_FREE;
 
         if (!atomic_compare_exchange_strong(&page->clocks[i].state, &expected, EMU_VCLOCK_AWAY))
             continue;
         take(&page->clocks[i], tid);
-        own = &page->clocks[i];
-        pthread_setspecific(end_key, own);
-        emu_vclock_return();
-        return;
+        return &page->clocks[i];
     }
+    return NULL;
+}
+
+/* It begins at the time that the others have reached. More threads than clocks: the last ones are outside of time. */
+void emu_vclock_begin(void)
+{
+    struct emu_vclock_page *page = atomic_load_explicit(&the_page, memory_order_acquire);
+
+    if (!page || own || find(page))
+        return;
+    own = take_free(page, (uint32_t)syscall(SYS_gettid));
+    if (!own)
+        return;
+    pthread_setspecific(end_key, own);
+    emu_vclock_return();
 }
 
 struct emu_vclock *emu_vclock_reserve(void)
 {
     struct emu_vclock_page *page = atomic_load_explicit(&the_page, memory_order_acquire);
-    uint64_t now_ps = emu_vclock_spend(0);
+    struct emu_vclock *c = page ? take_free(page, TID_TO_COME) : NULL;
 
-    for (uint32_t i = 0; page && i < EMU_VCLOCKS; i++) {
-        struct emu_vclock *c = &page->clocks[i];
-        uint32_t expected = EMU_VCLOCK_FREE;
-
-        if (!atomic_compare_exchange_strong(&c->state, &expected, EMU_VCLOCK_AWAY))
-            continue;
-        take(c, TID_TO_COME);
-        atomic_store_explicit(&c->now_ps, now_ps, memory_order_relaxed);
-        /* Pairs with the acquire in emunic: its time before its state. */
-        atomic_store_explicit(&c->state, EMU_VCLOCK_RUNS, memory_order_release);
-        return c;
-    }
-    return NULL;
+    if (!c)
+        return NULL;
+    atomic_store_explicit(&c->now_ps, emu_vclock_spend(0), memory_order_relaxed);
+    /* Pairs with the acquire in emunic: its time before its state. */
+    atomic_store_explicit(&c->state, EMU_VCLOCK_RUNS, memory_order_release);
+    return c;
 }
 
 void emu_vclock_take_reserved(struct emu_vclock *clock)
