@@ -57,6 +57,7 @@ struct emu_table {
     uint64_t md_off;                 /* [I] struct emu_table_md[n_nodes][EMU_MD_COUNT] */
     uint64_t vmdh_off;               /* [I] _Atomic uint16_t[n_nodes][EMU_MDH_COUNT]: index -> memory domain, 0 none */
     struct emu_packet_format format; /* [I] */
+    uint32_t yield_ns;               /* [I] of a sched_yield() that nobody wanted, as emunic measured it */
     alignas(64) _Atomic uint32_t flags; /* [E] EMU_TABLE_*; read at every post */
     _Atomic uint32_t emunic_sleeps;     /* [E] 1: ring the doorbell after a command */
     _Atomic uint32_t live_processes;    /* [E] attached to this domain; tells when polling must yield */

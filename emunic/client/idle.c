@@ -27,6 +27,7 @@
 #include <time.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/base/yield_cost.h"
 #include "emunic/client/direct.h"
 #include "emunic/client/port.h"
 #include "emunic/client/virtual_port.h"
@@ -35,9 +36,8 @@
 #define POLLS_PER_LOSS_CHECK 4096u /* one system call each: under 0.1 ns per poll */
 #define POLLS_PER_YIELD      1024u /* 0.2 us each when nobody waits, about every 20 us */
 #define SPINS_PER_SLOW_YIELD 64u
-#define SLOW_YIELD_NS        700u /* alone on a core it takes 200 to 400, and 1000 and more for each process that ran */
-#define YIELDS_AFTER_SLOW    64u  /* quick ones in turn until a core counts as ours alone again */
-#define FREE_POLLS           16u  /* in a row: what another core of this host sends comes within so many */
+#define YIELDS_AFTER_SLOW    64u /* quick ones in turn until a core counts as ours alone again */
+#define FREE_POLLS           16u /* in a row: what another core of this host sends comes within so many */
 #define REST_MIN_NS          200000u
 #define WAIT_MAX_NS          1000000u /* of the first 64 ms in vain */
 #define LONG_WAIT_MAX_NS     20000000u
@@ -47,7 +47,6 @@
 #define NAP_MIN_NS           1000000u
 #define NAPS_KEPT            4u /* for so many times as long a sleep is remembered */
 #define WAITS_PER_WORK       8u
-#define YIELDS_PER_POLL      3u /* who is away for no longer only polls, perhaps with a yield of its own */
 #define REST_PER_IDLE        8u /* a rest lasts so many times as long as nothing has come */
 #define REST_POLLS           4u /* between two rests */
 #define REST_QUEUES_MAX      64u
@@ -115,6 +114,20 @@ static bool is_crowded(const struct emu_port *port)
 }
 
 /*
+ * A yield that takes longer has let others run. emunic may have measured on a busy processor; then one of our own
+ * yields soon knows better.
+ */
+static uint64_t slow_yield_ns(const struct emu_port *port)
+{
+    uint32_t of_table_ns = port->table->yield_ns;
+    uint32_t shortest_ns = atomic_load_explicit(&port->idle.yield_ns, memory_order_relaxed);
+
+    if (shortest_ns == 0 || (of_table_ns != 0 && of_table_ns < shortest_ns))
+        shortest_ns = of_table_ns;
+    return (uint64_t)EMU_YIELD_SLOW_FACTOR * shortest_ns;
+}
+
+/*
  * Gives the core away once. True if others used it. Threads of a process may count at once and lose some: it does not
  * matter.
  */
@@ -129,7 +142,7 @@ static bool yield_is_slow(struct emu_port *port, uint64_t now_ns)
     if (shortest_ns == 0 || took_ns < shortest_ns)
         atomic_store_explicit(&port->idle.yield_ns, took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX,
                               memory_order_relaxed);
-    if (took_ns > SLOW_YIELD_NS) {
+    if (took_ns > slow_yield_ns(port)) {
         atomic_store_explicit(&port->idle.shared, YIELDS_AFTER_SLOW, memory_order_relaxed);
         return true;
     }
@@ -207,14 +220,15 @@ static void note_leave(struct emu_idle *idle)
  * For how long the program has computed since it left the last poll; 0: it only polls, or others had the core, or it
  * slept, which is remembered for a while.
  */
-static uint64_t computed_ns(struct emu_idle *idle, uint64_t now_ns)
+static uint64_t computed_ns(struct emu_port *port, uint64_t now_ns)
 {
+    struct emu_idle *idle = &port->idle;
     uint64_t left_ns = atomic_load_explicit(&idle->left_ns, memory_order_relaxed);
     uint64_t absent_ns = now_ns - left_ns;
     uint64_t used_ns;
 
-    if (left_ns == 0 || absent_ns <= SLOW_YIELD_NS ||
-        absent_ns <= YIELDS_PER_POLL * (uint64_t)atomic_load_explicit(&idle->yield_ns, memory_order_relaxed))
+    /* Who is away for no longer only polls, perhaps with a yield of its own. */
+    if (left_ns == 0 || absent_ns <= slow_yield_ns(port))
         return 0;
     used_ns = cpu_time_ns() - atomic_load_explicit(&idle->left_cpu_ns, memory_order_relaxed);
     if (used_ns > absent_ns / 2)
@@ -225,23 +239,25 @@ static uint64_t computed_ns(struct emu_idle *idle, uint64_t now_ns)
 }
 
 /* Runs now and then on a core that is ours. */
-static void look_for_nap(struct emu_idle *idle)
+static void look_for_nap(struct emu_port *port)
 {
+    struct emu_idle *idle = &port->idle;
     uint64_t now_ns = emu_clock_ns();
 
     if (now_ns - atomic_load_explicit(&idle->left_ns, memory_order_relaxed) < NAP_MIN_NS)
         return;
-    computed_ns(idle, now_ns);
+    computed_ns(port, now_ns);
     note_leave(idle);
 }
 
 /* ---- waits and rests ---- */
 
 /* For how long this poll may wait, whatever it waits for. */
-static uint64_t longest_wait_ns(struct emu_idle *idle, uint64_t now_ns)
+static uint64_t longest_wait_ns(struct emu_port *port, uint64_t now_ns)
 {
+    struct emu_idle *idle = &port->idle;
     uint64_t vain_ns = now_ns - atomic_load_explicit(&idle->since_ns, memory_order_relaxed);
-    uint64_t work_ns = computed_ns(idle, now_ns);
+    uint64_t work_ns = computed_ns(port, now_ns);
     uint64_t limit_ns = vain_ns / LONG_WAITS_PER_VAIN;
 
     if (work_ns > 0)
@@ -301,7 +317,7 @@ static void wait_for_news(struct emu_port *port, uint64_t now_ns, uint32_t in_a_
 {
     struct emu_idle *idle = &port->idle;
     uint64_t vain_ns = now_ns - atomic_load_explicit(&idle->since_ns, memory_order_relaxed);
-    uint64_t longest_ns = longest_wait_ns(idle, now_ns);
+    uint64_t longest_ns = longest_wait_ns(port, now_ns);
     uint64_t wait_ns = in_a_row > FREE_POLLS ? vain_ns / WAITS_PER_VAIN : 0;
 
     if (is_time_to_rest(port, now_ns, has_unread))
@@ -365,7 +381,7 @@ bool emu_port_relax(struct emu_port *port)
         return true;
     }
     if (in_a_row % LOOK_POLLS == 0)
-        look_for_nap(idle);
+        look_for_nap(port);
     /* No pause instruction: on some processors it takes as long as the news that it would wait for. */
     if (polls % POLLS_PER_YIELD != 0)
         return false;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emunic/base/yield_cost.h"
 #include "emunic/doctor/doctor.h"
 
 static const hwloc_obj_type_t data_caches[] = { HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
@@ -55,6 +56,7 @@ int emu_doctor_cores(struct emu_doctor_cores *cores_out)
     cores_out->numa_nodes = count(topology, HWLOC_OBJ_NUMANODE);
     cores_out->cores = count(topology, HWLOC_OBJ_CORE);
     cores_out->processors = (unsigned)hwloc_bitmap_weight(all);
+    cores_out->yield_ns = emu_yield_measure_ns();
     cores_out->memory_bytes = hwloc_get_root_obj(topology)->total_memory;
     mine = hwloc_bitmap_alloc();
     if (mine) {

@@ -43,10 +43,10 @@ static json_t *cores_json(const struct emu_doctor_cores *cores)
         json_array_append_new(caches, json_pack("{s:i, s:i, s:I, s:i}", "level", (int)c->level, "count", (int)c->n,
                                                 "bytes", (json_int_t)c->bytes, "processors", (int)c->processors));
     }
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:s, s:I, s:o}", "packages", (int)cores->packages, "numa_nodes",
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:s, s:I, s:I, s:o}", "packages", (int)cores->packages, "numa_nodes",
                      (int)cores->numa_nodes, "cores", (int)cores->cores, "processors", (int)cores->processors,
                      "allowed", (int)cores->allowed, "allowed_set", cores->allowed_set, "memory_bytes",
-                     (json_int_t)cores->memory_bytes, "caches", caches);
+                     (json_int_t)cores->memory_bytes, "yield_ns", (json_int_t)cores->yield_ns, "caches", caches);
 }
 
 static json_t *device_json(const struct emu_doctor_device *device)

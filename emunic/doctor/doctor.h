@@ -36,6 +36,7 @@ struct emu_doctor_cores {
     unsigned processors; /* hardware threads of the host */
     unsigned allowed;    /* of them, this process may use */
     uint64_t memory_bytes;
+    uint32_t yield_ns; /* of a sched_yield() that nobody wanted: how dear system calls and switches are here */
     char allowed_set[EMU_DOCTOR_SET_MAX];
     unsigned n_caches;
     struct emu_doctor_cache caches[EMU_DOCTOR_CACHES_MAX];

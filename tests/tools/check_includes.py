@@ -37,7 +37,7 @@ ALLOWED.update({
     "emunic/cli": {"emunic/daemon", "emunic/experiments", "emunic/model", "emunic/client", "emunic/engine",
                    "emunic/fabric", "emunic/base", "emunic/abi"},
     "emunic/mover": {"emunic/engine", "emunic/base", "emunic/abi"},
-    "emunic/doctor": {"emunic/cli", "emunic/transport", "emunic/place"},
+    "emunic/doctor": {"emunic/base", "emunic/cli", "emunic/transport", "emunic/place"},
     "examples": set(),
 })
 ANYTHING = {"tests"}

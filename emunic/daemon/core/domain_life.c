@@ -123,6 +123,7 @@ static void fill_table(const struct emu_server *server, const struct emu_domain_
     t->cookie = domain->cookie;
     t->device = emu_machine_nic(server->machine)->device;
     t->format = emu_machine_nic(server->machine)->format;
+    t->yield_ns = server->counts.yield_ns;
     atomic_store(&t->flags, spec->flags | (server->starts_routed ? EMU_TABLE_ROUTED : 0) |
                                 (emu_server_is_virtual(server) ? EMU_TABLE_VIRTUAL : 0) |
                                 (emu_quiesce_has_barrier() ? 0 : EMU_TABLE_FENCED));

@@ -34,6 +34,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/socket.h"
+#include "emunic/base/yield_cost.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/core/quiesce.h"
@@ -215,6 +216,7 @@ static struct emu_server *allocate(const struct emu_server_options *options, con
     server->n_hosts = 1;
     server->stops_with_last_job = options->stops_with_last_job;
     server->starts_routed = options->starts_routed || options->time;
+    server->counts.yield_ns = emu_yield_measure_ns();
     server->counts.started_ns = emu_clock_ns();
     LIST_INIT(&server->connections);
     LIST_INIT(&server->domains);

@@ -84,6 +84,7 @@ struct emu_server_counts {
     uint64_t rounds;
     uint64_t sleeps;
     uint64_t queues_made;
+    uint32_t yield_ns; /* of a sched_yield() that nobody wanted, measured at the start */
     uint32_t domains_made;
     uint32_t looks_wanted; /* how many wait for a look at all clients (emu_part.loop.looked) */
     uint32_t served_port;  /* whose commands were served last: its index in its domain */

@@ -24,6 +24,7 @@ test_json_agrees_with_the_kernel() {
     call doctor --json
     fact 'report["schema"] == 1'
     fact "report['cores']['allowed'] == $(nproc)"
+    fact "0 < report['cores']['yield_ns'] < 10**7"
     fact 'report["cores"]["processors"] >= report["cores"]["cores"] >= 1'
     fact 'report["placement"]["processors"] and report["placement"]["why"]'
     fact "len(report['devices']) == $(find /sys/class/infiniband -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)"
