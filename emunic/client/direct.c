@@ -303,6 +303,15 @@ static const struct emu_view_ops view_ops = {
 
 /* ---- life ---- */
 
+static void count_small(struct emu_small_counts *small, const struct emu_packet_format *format)
+{
+    for (uint32_t bytes = 0; bytes <= EMU_GATE_SMALL_MAX; bytes++) {
+        emu_flow_add_put(&small->puts[bytes], format, bytes);
+        emu_flow_add_get(&small->gets[bytes], format, bytes, 0);
+        small->operand_flits[bytes] = (uint16_t)emu_data_flits(format, bytes);
+    }
+}
+
 struct emu_direct *emu_direct_create(struct emu_port *port)
 {
     const struct emu_segment *s = port->segment;
@@ -318,7 +327,8 @@ struct emu_direct *emu_direct_create(struct emu_port *port)
     emu_peer_files_init(&d->files, &port->session, port->table);
     d->own = emu_pages_take(EMU_CQS_MAX * sizeof(*d->own));
     d->peers = emu_pages_take(port->table->n_ports * sizeof(*d->peers));
-    if (!d->own || !d->peers) {
+    d->gate.small = emu_pages_take(sizeof(*d->gate.small));
+    if (!d->own || !d->peers || !d->gate.small) {
         emu_direct_destroy(d);
         return NULL;
     }
@@ -328,12 +338,12 @@ struct emu_direct *emu_direct_create(struct emu_port *port)
         .tail = &port->tail,
         .is_lost = &port->session.is_lost,
         .epoch = 1,
+        .small = d->gate.small,
         .files_gone = d->files.seen_gone,
         .fences = (atomic_load(&port->table->flags) & EMU_TABLE_FENCED) != 0 ||
                   syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0,
     };
-    for (uint32_t bytes = 0; bytes <= EMU_GATE_FLITS_MAX; bytes++)
-        d->gate.data_flits[bytes] = (uint16_t)emu_payload_flits(&port->table->format, bytes);
+    count_small(d->gate.small, &port->table->format);
     d->view = (struct emu_view){
         .table = port->table,
         .ops = &view_ops,
@@ -359,6 +369,7 @@ void emu_direct_destroy(struct emu_direct *d)
     emu_peer_files_fini(&d->files);
     emu_pages_give(d->peers, d->port->table->n_ports * sizeof(*d->peers));
     emu_pages_give(d->own, EMU_CQS_MAX * sizeof(*d->own));
+    emu_pages_give(d->gate.small, sizeof(*d->gate.small));
     free(d);
 }
 

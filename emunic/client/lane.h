@@ -53,8 +53,18 @@
  */
 #define EMU_LANE_EARLY_MAX 256u
 
+#define EMU_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define EMU_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
 #define EMU_LANE_PIECES    3u  /* of a message */
-#define EMU_GATE_FLITS_MAX 64u /* bytes whose flits are computed once */
+#define EMU_GATE_SMALL_MAX 64u /* bytes whose packets and flits are computed once */
+
+/* What an operation of so many bytes adds to its flow. */
+struct emu_small_counts {
+    struct emu_flow_counts puts[EMU_GATE_SMALL_MAX + 1];
+    struct emu_flow_counts gets[EMU_GATE_SMALL_MAX + 1];
+    uint16_t operand_flits[EMU_GATE_SMALL_MAX + 1];
+};
 
 /* A port's way in and out of the shared state. One per port, in emu_direct. */
 struct emu_gate {
@@ -66,8 +76,8 @@ struct emu_gate {
     uint64_t epoch;                /* grows when a mapping of a peer goes away: lanes before it are void */
     uint32_t files_gone;           /* of the table, as last seen: files that went later are to be unmapped */
     bool fences;
-    bool is_for_ordered; /* around operations that must not overtake transfers which emunic moves */
-    uint16_t data_flits[EMU_GATE_FLITS_MAX + 1];
+    bool is_for_ordered;            /* around operations that must not overtake transfers which emunic moves */
+    struct emu_small_counts *small; /* owned */
 };
 
 #define EMU_LANE_SEEN_BYTES offsetof(struct emu_table_md, file_offset) /* of the memory domain's line */
@@ -144,7 +154,7 @@ static inline void emu_gate_enter(struct emu_gate *gate)
     _Atomic uint64_t *inside = &gate->segment->inside;
 
     /* Pairs with emunic's membarrier or fence: either emunic sees our mark, or we see what it has taken away. */
-    if (gate->fences) {
+    if (EMU_UNLIKELY(gate->fences)) {
         atomic_exchange_explicit(inside, ++gate->inside, memory_order_seq_cst);
     } else {
         atomic_store_explicit(inside, ++gate->inside, memory_order_relaxed);
@@ -168,7 +178,7 @@ static inline void emu_gate_leave(struct emu_gate *gate)
  */
 static inline bool emu_gate_is_open(const struct emu_gate *gate)
 {
-    if (atomic_load_explicit(&gate->table->flags, memory_order_acquire) & EMU_TABLE_NOT_DIRECT)
+    if (EMU_UNLIKELY(atomic_load_explicit(&gate->table->flags, memory_order_acquire) & EMU_TABLE_NOT_DIRECT))
         return false;
     /* Pairs with the release in serve_ring(): what was taken out is counted before. */
     return atomic_load_explicit(&gate->segment->head, memory_order_acquire) == *gate->tail &&
@@ -220,7 +230,7 @@ static inline bool emu_lane_is_broken(const struct emu_lane *lane)
 {
     /* The mark is set by a signal handler on this thread. */
     atomic_signal_fence(memory_order_seq_cst);
-    return lane->broken && atomic_load_explicit(lane->broken, memory_order_relaxed) != 0;
+    return EMU_UNLIKELY(lane->broken) && atomic_load_explicit(lane->broken, memory_order_relaxed) != 0;
 }
 
 /* Does the lane still mean what it did? Both halves have to hold; the second one only while our mark is up. */
@@ -242,12 +252,15 @@ static inline bool emu_lane_may_enter(struct emu_lane *lane, uint64_t target, ui
 {
     struct emu_gate *gate = lane->gate;
 
-    if (target < lane->first || target > lane->end || len_bytes > lane->end - target ||
-        (is_written && lane->is_read_only) || atomic_load_explicit(gate->is_lost, memory_order_relaxed) ||
-        !emu_lane_is_of_now(lane))
+    if (EMU_UNLIKELY(target < lane->first || target > lane->end || len_bytes > lane->end - target ||
+                     (is_written && lane->is_read_only) || atomic_load_explicit(gate->is_lost, memory_order_relaxed) ||
+                     !emu_lane_is_of_now(lane)))
         return false;
+    /* The line comes from the peer's cache while the rest is checked. */
+    if (is_written && lane->window)
+        emu_prefetch_for_write(lane->window + (target - lane->first));
     emu_gate_enter(gate);
-    if (emu_gate_is_open(gate) && emu_lane_is_whole(lane))
+    if (EMU_LIKELY(emu_gate_is_open(gate) && emu_lane_is_whole(lane)))
         return true;
     emu_gate_leave(gate);
     return false;
@@ -261,7 +274,7 @@ static inline uint8_t *emu_lane_enter(struct emu_lane *lane, uint64_t addr, uint
 {
     uint64_t target = addr + lane->shift;
 
-    if (!lane->window || !emu_lane_may_enter(lane, target, len_bytes, is_written))
+    if (EMU_UNLIKELY(!lane->window || !emu_lane_may_enter(lane, target, len_bytes, is_written)))
         return NULL;
     return lane->window + (target - lane->first);
 }
@@ -273,31 +286,23 @@ static inline void emu_lane_leave(struct emu_lane *lane)
         emu_rest_disturb(lane->owner);
 }
 
-/* Flits of `bytes` of data. Divisions cost more than all the rest of a small operation, so small ones are looked up. */
-static inline uint64_t emu_gate_data_flits(const struct emu_gate *gate, uint64_t bytes)
+/* The first six counts; those of errors are the engine's. */
+static inline void emu_gate_add_row(struct emu_flow_counts *flow, const struct emu_flow_counts *row)
 {
-    return bytes <= EMU_GATE_FLITS_MAX ? gate->data_flits[bytes] : emu_payload_flits(&gate->table->format, bytes);
+    __m128i *to = (__m128i *)flow;
+    const __m128i *by = (const __m128i *)row;
+
+    for (unsigned i = 0; i < offsetof(struct emu_flow_counts, errors) / sizeof(*to); i++)
+        _mm_storeu_si128(&to[i], _mm_add_epi64(_mm_loadu_si128(&to[i]), _mm_loadu_si128(&by[i])));
 }
 
-static inline uint64_t emu_gate_packets(const struct emu_gate *gate, uint64_t bytes)
-{
-    const struct emu_packet_format *format = &gate->table->format;
-
-    return bytes <= format->payload_bytes_max ? 1 : emu_packets(format, bytes);
-}
-
-/* As emu_flow_add_put() and emu_flow_add_get(). */
+/* As emu_flow_add_put(), whose divisions cost more than all the rest of a small operation: so those are looked up. */
 static inline void emu_gate_count_put(const struct emu_gate *gate, struct emu_flow_counts *flow, uint64_t bytes)
 {
-    const struct emu_packet_format *format = &gate->table->format;
-    uint64_t packets = emu_gate_packets(gate, bytes);
-
-    flow->operations++;
-    flow->payload_bytes += bytes;
-    flow->request_packets += packets;
-    flow->request_flits += packets * format->request_header_flits + emu_gate_data_flits(gate, bytes);
-    flow->response_packets += packets;
-    flow->response_flits += packets * format->response_header_flits;
+    if (EMU_LIKELY(bytes <= EMU_GATE_SMALL_MAX))
+        emu_gate_add_row(flow, &gate->small->puts[bytes]);
+    else
+        emu_flow_add_put(flow, &gate->table->format, bytes);
 }
 
 static inline void emu_lane_count_put(struct emu_lane *lane, uint64_t bytes)
@@ -308,16 +313,14 @@ static inline void emu_lane_count_put(struct emu_lane *lane, uint64_t bytes)
 /* As emu_flow_add_get(), of an operation that brings operands along. */
 static inline void emu_lane_count_get(struct emu_lane *lane, uint64_t bytes, uint64_t operand_bytes)
 {
-    const struct emu_packet_format *format = &lane->gate->table->format;
-    uint64_t packets = emu_gate_packets(lane->gate, bytes);
-    struct emu_flow_counts *flow = lane->flow;
+    const struct emu_gate *gate = lane->gate;
 
-    flow->operations++;
-    flow->payload_bytes += bytes;
-    flow->request_packets += packets;
-    flow->request_flits += packets * format->request_header_flits + emu_gate_data_flits(lane->gate, operand_bytes);
-    flow->response_packets += packets;
-    flow->response_flits += packets * format->response_header_flits + emu_gate_data_flits(lane->gate, bytes);
+    if (EMU_LIKELY(bytes <= EMU_GATE_SMALL_MAX && operand_bytes <= EMU_GATE_SMALL_MAX)) {
+        emu_gate_add_row(lane->flow, &gate->small->gets[bytes]);
+        lane->flow->request_flits += gate->small->operand_flits[operand_bytes];
+    } else {
+        emu_flow_add_get(lane->flow, &gate->table->format, bytes, operand_bytes);
+    }
 }
 
 /* ---- operations: true, or refused and nothing has happened that matters ---- */
@@ -393,7 +396,7 @@ static inline __attribute__((always_inline)) bool emu_lane_put(struct emu_lane *
     const struct emu_lane_piece what = { data, len_bytes };
     uint8_t *to = emu_lane_enter(lane, addr, len_bytes, true);
 
-    if (!to)
+    if (EMU_UNLIKELY(!to))
         return emu_lane_put_far(lane, addr, data, len_bytes, event);
     if (!emu_lane_deliver(lane, to, len_bytes, event, emu_lane_store_data, &what))
         return false;
@@ -430,7 +433,7 @@ static inline __attribute__((always_inline)) bool emu_lane_put_message(struct em
 {
     uint8_t *to = emu_lane_enter(lane, addr, len_bytes, true);
 
-    if (!to) /* a system call's store has no order that we know of */
+    if (EMU_UNLIKELY(!to)) /* a system call's store has no order that we know of */
         return emu_lane_refuse(lane);
     if (!emu_lane_deliver(lane, to, len_bytes, event, emu_lane_store_message, message))
         return false;
@@ -444,7 +447,7 @@ static inline __attribute__((always_inline)) bool emu_lane_get(struct emu_lane *
 {
     const uint8_t *from = emu_lane_enter(lane, addr, len_bytes, false);
 
-    if (!from)
+    if (EMU_UNLIKELY(!from))
         return emu_lane_get_far(lane, addr, data, len_bytes, event);
     emu_word_load(data, from, len_bytes);
     if (!emu_lane_has_moved(lane))
@@ -491,7 +494,7 @@ static inline __attribute__((always_inline)) bool emu_lane_amo(struct emu_lane *
     uint8_t *word = emu_lane_enter(lane, addr, width_bytes, true);
     uint64_t old = 0;
 
-    if (!word)
+    if (EMU_UNLIKELY(!word))
         return emu_lane_refuse(lane);
     if (old_out)
         old = emu_amo_apply_shared(amo, word);

@@ -13,7 +13,7 @@
 
 static inline void emu_word_store(void *to, const void *from, uint64_t len_bytes)
 {
-    if (len_bytes == 8 && (uintptr_t)to % 8 == 0) {
+    if (__builtin_expect(len_bytes == 8 && (uintptr_t)to % 8 == 0, 1)) {
         uint64_t word;
 
         memcpy(&word, from, 8);
@@ -30,7 +30,7 @@ static inline void emu_word_store(void *to, const void *from, uint64_t len_bytes
 
 static inline void emu_word_load(void *to, const void *from, uint64_t len_bytes)
 {
-    if (len_bytes == 8 && (uintptr_t)from % 8 == 0) {
+    if (__builtin_expect(len_bytes == 8 && (uintptr_t)from % 8 == 0, 1)) {
         uint64_t word = atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)from, memory_order_relaxed);
 
         memcpy(to, &word, 8);

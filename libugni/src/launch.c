@@ -91,7 +91,6 @@ FLAT enum gnii_launch_result gnii_launch_put(struct gnii_launch_target *t, uint6
 {
     if (len_bytes > GNII_LAUNCH_BYTES_MAX || !begin(t))
         return GNII_LAUNCH_POST;
-    emu_lane_expect(&t->lane, remote_addr, false);
     return end(t, emu_lane_put(&t->lane, remote_addr, data, len_bytes, EMU_LANE_NO_EVENT));
 }
 
@@ -110,7 +109,6 @@ FLAT enum gnii_launch_result gnii_launch_flag(struct gnii_launch_target *t, uint
 
     if (!begin(t))
         return GNII_LAUNCH_POST;
-    emu_lane_expect(&t->lane, remote_addr, false);
     return end(t, emu_lane_put_message(&t->lane, remote_addr, &message, sizeof(value), EMU_LANE_NO_EVENT));
 }
 
@@ -129,7 +127,6 @@ FLAT enum gnii_launch_result gnii_launch_amo(struct gnii_launch_target *t, unsig
 
     if (!begin(t))
         return GNII_LAUNCH_POST;
-    emu_lane_expect(&t->lane, remote_addr, false);
     return end(t, emu_lane_amo(&t->lane, remote_addr, &amo, NULL, EMU_LANE_NO_EVENT));
 }
 
@@ -140,7 +137,6 @@ FLAT enum gnii_launch_result gnii_launch_fetching_amo(struct gnii_launch_target 
 
     if (!begin(t))
         return GNII_LAUNCH_POST;
-    emu_lane_expect(&t->lane, remote_addr, false);
     return end(t, emu_lane_amo(&t->lane, remote_addr, &amo, old_out, EMU_LANE_NO_EVENT));
 }
 
