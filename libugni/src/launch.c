@@ -153,3 +153,8 @@ void *gnii_launch_window(struct gnii_launch_target *t, uint64_t remote_addr, uin
     emu_biased_unlock(&nic->lock);
     return at;
 }
+
+uint32_t gnii_launch_yield_ns(const struct gnii_launch_target *t)
+{
+    return t->nic->port.table->yield_ns;
+}

@@ -208,7 +208,7 @@ for verb in ["iput", "iget"]:
 
 for nbi in ["", "_nbi"]:
     params = "size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe"
-    body = (f"struct smai_remote r = {remote('dest')}; smai_put_signal(r, source, smai_bytes(&r, nelems, {{n}}), "
+    body = (f"struct smai_remote r = {remote('dest')}; smai_put_signal(r, source, smai_bytes(r, nelems, {{n}}), "
             f"(struct smai_signal){{{{ sig_addr, signal, sig_op }}}}, {'true' if nbi else 'false'});")
     text = "A put, then the signal." + (" Complete after a quiet." if nbi else "")
     add("shmem_put_signal", f"shmem_{{C}}{{T}}_put_signal{nbi}", "void", f"{{t}} *dest, const {{t}} *source, {params}", body,

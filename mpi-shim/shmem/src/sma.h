@@ -33,6 +33,7 @@
 #define SMAI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define SMAI_INLINE      static inline __attribute__((always_inline))
 #define SMAI_PUBLIC      __attribute__((visibility("default")))
+#define SMAI_COLD        __attribute__((cold))
 
 /* How to reach a PE. */
 struct smai_peer {
@@ -48,8 +49,10 @@ struct smai_job {
     int npes;
     int pe;
     int thread_level;
-    unsigned n_spins; /* looks of a waiting PE before it is polite */
-    uint64_t heap;    /* the symmetric heap of this PE, and its data segment */
+    unsigned n_spins;   /* looks of a waiting PE before it is polite */
+    int n_processors;   /* 0: no two PEs share one, else those that all PEs of this host share */
+    uint32_t switch_ns; /* what it costs at least to give the processor to another PE */
+    uint64_t heap;      /* the symmetric heap of this PE, and its data segment */
     uint64_t heap_bytes;
     uint64_t data;
     uint64_t data_bytes;
@@ -58,6 +61,7 @@ struct smai_job {
     dmapp_seg_desc_t data_seg;
     _Atomic uint64_t n_posted;   /* requests that only a quiet completes, of all threads */
     _Atomic uint64_t n_complete; /* of those, the first so many are */
+    _Atomic int posted_to;       /* the PE of the last one */
     bool is_up;
     bool is_checked;     /* SMA_DEBUG */
     bool is_finished;    /* shmem_finalize() has been called */
@@ -158,43 +162,46 @@ SMAI_INLINE bool smai_launch(const struct smai_place *place, unsigned op, uint64
 }
 
 /* The descriptor of the segment of [at, at + len); ends the job if there is none, or for a PE that is not there. */
-dmapp_seg_desc_t *smai_check(const struct smai_remote *r, int pe, uint64_t len_bytes);
+SMAI_COLD dmapp_seg_desc_t *smai_check(struct smai_remote r, int pe, uint64_t len_bytes);
 
-/* sma_rma.c: checks, then DMAPP's calls. */
-void smai_put_slowly(const struct smai_remote *r, const void *from, uint64_t len_bytes, bool is_nbi);
-void smai_get_slowly(const struct smai_remote *r, void *to, uint64_t len_bytes, bool is_nbi);
+/*
+ * sma_rma.c: checks, then DMAPP's calls. Descriptions go by value: so the short way has them in registers, writes
+ * nothing to the stack and needs no canary there.
+ */
+SMAI_COLD void smai_put_slowly(struct smai_remote r, const void *from, uint64_t len_bytes, bool is_nbi);
+SMAI_COLD void smai_get_slowly(struct smai_remote r, void *to, uint64_t len_bytes, bool is_nbi);
 
-SMAI_INLINE uint64_t smai_bytes(const struct smai_remote *r, size_t nelems, size_t elem_bytes)
+SMAI_INLINE uint64_t smai_bytes(struct smai_remote r, size_t nelems, size_t elem_bytes)
 {
     uint64_t len_bytes;
 
     if (SMAI_UNLIKELY(__builtin_mul_overflow(nelems, elem_bytes, &len_bytes)))
-        smai_fail(r->call, "%zu elements of %zu bytes are too many", nelems, elem_bytes);
+        smai_fail(r.call, "%zu elements of %zu bytes are too many", nelems, elem_bytes);
     return len_bytes;
 }
 
 SMAI_INLINE void smai_put(struct smai_remote r, const void *from, size_t nelems, size_t elem_bytes, bool is_nbi)
 {
-    uint64_t len_bytes = smai_bytes(&r, nelems, elem_bytes);
+    uint64_t len_bytes = smai_bytes(r, nelems, elem_bytes);
     struct smai_place to;
 
     if (SMAI_LIKELY(len_bytes <= GNII_LAUNCH_BYTES_MAX &&
                     smai_reach(r.at, len_bytes, smai_pe_of(r.ctx, r.pe, r.call), &to)) &&
         smai_launch(&to, GNII_LAUNCH_PUT, (uint64_t)(uintptr_t)from, len_bytes, NULL))
         return;
-    smai_put_slowly(&r, from, len_bytes, is_nbi);
+    smai_put_slowly((struct smai_remote){ r.ctx, r.at, r.pe, r.call }, from, len_bytes, is_nbi);
 }
 
 SMAI_INLINE void smai_get(struct smai_remote r, void *to, size_t nelems, size_t elem_bytes, bool is_nbi)
 {
-    uint64_t len_bytes = smai_bytes(&r, nelems, elem_bytes);
+    uint64_t len_bytes = smai_bytes(r, nelems, elem_bytes);
     struct smai_place from;
 
     if (SMAI_LIKELY(len_bytes <= GNII_LAUNCH_BYTES_MAX &&
                     smai_reach(r.at, len_bytes, smai_pe_of(r.ctx, r.pe, r.call), &from)) &&
         smai_launch(&from, GNII_LAUNCH_GET, (uint64_t)(uintptr_t)to, len_bytes, NULL))
         return;
-    smai_get_slowly(&r, to, len_bytes, is_nbi);
+    smai_get_slowly((struct smai_remote){ r.ctx, r.at, r.pe, r.call }, to, len_bytes, is_nbi);
 }
 
 /* The local side of a strided transfer; strides in elements. */
@@ -219,8 +226,8 @@ struct smai_atomic {
     uint64_t operand2;
 };
 
-uint64_t smai_amo_slowly(const struct smai_remote *r, const struct smai_atomic *a);
-uint64_t smai_fetch_slowly(const struct smai_remote *r, size_t width_bytes);
+SMAI_COLD uint64_t smai_amo_slowly(struct smai_remote r, struct smai_atomic a);
+SMAI_COLD uint64_t smai_fetch_slowly(struct smai_remote r, size_t width_bytes);
 
 /* The old value's bits, if it fetches. */
 SMAI_INLINE uint64_t smai_amo(struct smai_remote r, struct smai_atomic a)
@@ -233,11 +240,11 @@ SMAI_INLINE uint64_t smai_amo(struct smai_remote r, struct smai_atomic a)
         smai_launch(&at, GNII_LAUNCH_AMO + a.op + (a.width_bytes == 4 ? GNII_LAUNCH_32BIT : 0), a.operand1, a.operand2,
                     a.fetches ? &old : NULL))
         return old;
-    return smai_amo_slowly(&r, &a);
+    return smai_amo_slowly(r, a);
 }
 
 /* Old value, if it fetches, into *fetch by the next quiet. */
-void smai_amo_nbi_slowly(const struct smai_remote *r, const struct smai_atomic *a, void *fetch);
+SMAI_COLD void smai_amo_nbi_slowly(struct smai_remote r, struct smai_atomic a, void *fetch);
 
 SMAI_INLINE void smai_amo_nbi(struct smai_remote r, struct smai_atomic a, void *fetch)
 {
@@ -250,7 +257,7 @@ SMAI_INLINE void smai_amo_nbi(struct smai_remote r, struct smai_atomic a, void *
                     &old))
         memcpy(fetch, &old, a.width_bytes);
     else
-        smai_amo_nbi_slowly(&r, &a, fetch);
+        smai_amo_nbi_slowly(r, a, fetch);
 }
 
 /* Aligned words are stored in one piece. */
@@ -263,7 +270,7 @@ SMAI_INLINE void smai_set(struct smai_remote r, size_t width_bytes, uint64_t val
                     smai_reach(r.at, width_bytes, smai_pe_of(r.ctx, r.pe, r.call), &at)) &&
         smai_launch(&at, GNII_LAUNCH_PUT, (uint64_t)(uintptr_t)&value, width_bytes, NULL))
         return;
-    (void)smai_amo_slowly(&r, &a);
+    (void)smai_amo_slowly(r, a);
 }
 
 /* Aligned words are loaded in one piece. */
@@ -276,7 +283,7 @@ SMAI_INLINE uint64_t smai_fetch(struct smai_remote r, size_t width_bytes)
                     smai_reach(r.at, width_bytes, smai_pe_of(r.ctx, r.pe, r.call), &at)) &&
         smai_launch(&at, GNII_LAUNCH_GET, (uint64_t)(uintptr_t)&value, width_bytes, NULL))
         return value;
-    return smai_fetch_slowly(&r, width_bytes);
+    return smai_fetch_slowly(r, width_bytes);
 }
 
 /* Values as bits, and back. */
@@ -303,42 +310,43 @@ struct smai_signal {
     int op;
 };
 
-void smai_put_signal_slowly(const struct smai_remote *r, const void *from, uint64_t len_bytes,
-                            const struct smai_signal *signal, bool is_nbi);
+SMAI_COLD void smai_put_signal_slowly(struct smai_remote r, const void *from, uint64_t len_bytes,
+                                      struct smai_signal signal, bool is_nbi);
 
 /* The short way for data and signal, or neither. */
-SMAI_INLINE bool smai_try_put_signal(const struct smai_remote *r, const void *from, uint64_t len_bytes,
-                                     const struct smai_signal *signal)
+SMAI_INLINE bool smai_try_put_signal(struct smai_remote r, const void *from, uint64_t len_bytes,
+                                     struct smai_signal signal)
 {
-    int pe = smai_pe_of(r->ctx, r->pe, r->call);
+    int pe = smai_pe_of(r.ctx, r.pe, r.call);
     struct smai_place word;
     struct smai_place to;
 
-    if (len_bytes > GNII_LAUNCH_BYTES_MAX || ((uintptr_t)signal->addr & 7) != 0 ||
-        (signal->op != SHMEM_SIGNAL_SET && signal->op != SHMEM_SIGNAL_ADD) || !smai_reach(signal->addr, 8, pe, &word))
+    if (len_bytes > GNII_LAUNCH_BYTES_MAX || ((uintptr_t)signal.addr & 7) != 0 ||
+        (signal.op != SHMEM_SIGNAL_SET && signal.op != SHMEM_SIGNAL_ADD) || !smai_reach(signal.addr, 8, pe, &word))
         return false;
-    if (len_bytes > 0 && (!smai_reach(r->at, len_bytes, pe, &to) ||
+    if (len_bytes > 0 && (!smai_reach(r.at, len_bytes, pe, &to) ||
                           !smai_launch(&to, GNII_LAUNCH_PUT, (uint64_t)(uintptr_t)from, len_bytes, NULL)))
         return false;
-    if (signal->op == SHMEM_SIGNAL_SET)
-        return smai_launch(&word, GNII_LAUNCH_FLAG, signal->value, 0, NULL);
-    return smai_launch(&word, GNII_LAUNCH_AMO + EMU_AMO_ADD, signal->value, 0, NULL);
+    if (signal.op == SHMEM_SIGNAL_SET)
+        return smai_launch(&word, GNII_LAUNCH_FLAG, signal.value, 0, NULL);
+    return smai_launch(&word, GNII_LAUNCH_AMO + EMU_AMO_ADD, signal.value, 0, NULL);
 }
 
 SMAI_INLINE void smai_put_signal(struct smai_remote r, const void *from, uint64_t len_bytes, struct smai_signal signal,
                                  bool is_nbi)
 {
-    if (SMAI_UNLIKELY(!smai_try_put_signal(&r, from, len_bytes, &signal)))
-        smai_put_signal_slowly(&r, from, len_bytes, &signal, is_nbi);
+    if (SMAI_UNLIKELY(!smai_try_put_signal(r, from, len_bytes, signal)))
+        smai_put_signal_slowly(r, from, len_bytes, signal, is_nbi);
 }
 
 /* ---- ordering ---- */
 
-void smai_complete(const char *call);
+SMAI_COLD void smai_complete(const char *call);
 
 /* Behind the post of a request that only a quiet completes. */
-static inline void smai_note_posted(void)
+static inline void smai_note_posted(int pe)
 {
+    atomic_store_explicit(&smai.posted_to, pe, memory_order_relaxed);
     atomic_fetch_add_explicit(&smai.n_posted, 1, memory_order_release);
 }
 
@@ -371,6 +379,23 @@ SMAI_INLINE void smai_wait_step(unsigned *n)
         smai_wait_politely();
     else if (*n > SMAI_LOOKS)
         __builtin_ia32_pause();
+}
+
+/* Of who waits for several PEs. Begins as zeros. */
+struct smai_patience {
+    uint64_t until_ns; /* 0: no time has been set */
+    unsigned n_looks;
+};
+
+void smai_wait_crowded(struct smai_patience *patience, int n_missing);
+
+/* One step in vain, n of them are missing. */
+SMAI_INLINE void smai_wait_for_several(struct smai_patience *patience, int n_missing)
+{
+    if (smai.n_processors == 0)
+        smai_wait_step(&patience->n_looks);
+    else
+        smai_wait_crowded(patience, n_missing);
 }
 
 /* Does `*ivar cmp value` hold? Generated for each type. */
@@ -416,6 +441,17 @@ void smai_await(const struct smai_group *g, int rank);
 /* A few bytes to a member, and from one. Members that send to each other do both in one collective. */
 void smai_send(const struct smai_group *g, int rank, const void *data, uint32_t len_bytes);
 void smai_receive(const struct smai_group *g, int rank, void *data_out, uint32_t len_bytes);
+
+/* Members so many ranks behind us, around the end: first, first + step ... < end. */
+struct smai_behind {
+    int64_t first;
+    int64_t end;
+    int64_t step;
+};
+
+/* As smai_await() of each; and until the next message of each is here, for smai_receive(). */
+void smai_await_behind(const struct smai_group *g, const struct smai_behind *behind);
+void smai_await_messages(const struct smai_group *g, const struct smai_behind *behind);
 
 /* ---- collectives: sma_collective.c, sma_reduce.c ---- */
 

@@ -22,25 +22,25 @@ static dmapp_amo_t described(const struct smai_atomic *a)
 }
 
 /* What nobody fetches is complete after a quiet. */
-static uint64_t post(const struct smai_remote *r, int pe, dmapp_seg_desc_t *seg, const struct smai_atomic *a,
+static uint64_t post(struct smai_remote r, int pe, dmapp_seg_desc_t *seg, const struct smai_atomic *a,
                      dmapp_return_t *rc_out)
 {
     dmapp_amo_t amo = described(a);
     uint64_t old = 0;
 
     if (a->fetches) {
-        *rc_out = dmapp_amo_get(&old, (void *)(uintptr_t)r->at, seg, pe, &amo);
+        *rc_out = dmapp_amo_get(&old, (void *)(uintptr_t)r.at, seg, pe, &amo);
     } else {
-        *rc_out = dmapp_amo_put_nbi((void *)(uintptr_t)r->at, seg, pe, &amo);
-        smai_note_posted();
+        *rc_out = dmapp_amo_put_nbi((void *)(uintptr_t)r.at, seg, pe, &amo);
+        smai_note_posted(pe);
     }
     return old;
 }
 
-static void check_alignment(const struct smai_remote *r, const struct smai_atomic *a)
+static void check_alignment(struct smai_remote r, const struct smai_atomic *a)
 {
-    if (((uintptr_t)r->at & (a->width_bytes - 1)) != 0)
-        smai_fail(r->call, "address %p: not aligned to %zu bytes", r->at, a->width_bytes);
+    if (((uintptr_t)r.at & (a->width_bytes - 1)) != 0)
+        smai_fail(r.call, "address %p: not aligned to %zu bytes", r.at, a->width_bytes);
 }
 
 static uint32_t applied(const struct smai_atomic *a, uint32_t old)
@@ -64,13 +64,13 @@ static uint32_t applied(const struct smai_atomic *a, uint32_t old)
 }
 
 /* Half of an aligned 64-bit word. */
-static uint64_t by_compare(const struct smai_remote *r, const struct smai_atomic *a)
+static uint64_t by_compare(struct smai_remote r, const struct smai_atomic *a)
 {
-    unsigned shift = ((uintptr_t)r->at & 4) != 0 ? 32 : 0;
-    struct smai_remote word = *r;
+    unsigned shift = ((uintptr_t)r.at & 4) != 0 ? 32 : 0;
+    struct smai_remote word = r;
     uint64_t old;
 
-    word.at = (const void *)((uintptr_t)r->at & ~(uintptr_t)7);
+    word.at = (const void *)((uintptr_t)r.at & ~(uintptr_t)7);
     old = smai_fetch(word, 8);
     for (;;) {
         uint64_t new = (old & ~(0xffffffffull << shift)) | (uint64_t)applied(a, (uint32_t)(old >> shift)) << shift;
@@ -82,46 +82,46 @@ static uint64_t by_compare(const struct smai_remote *r, const struct smai_atomic
     }
 }
 
-uint64_t smai_amo_slowly(const struct smai_remote *r, const struct smai_atomic *a)
+uint64_t smai_amo_slowly(struct smai_remote r, struct smai_atomic a)
 {
-    int pe = smai_pe_of(r->ctx, r->pe, r->call);
-    dmapp_seg_desc_t *seg = smai_check(r, pe, a->width_bytes);
-    struct smai_atomic other = *a;
+    int pe = smai_pe_of(r.ctx, r.pe, r.call);
+    dmapp_seg_desc_t *seg = smai_check(r, pe, a.width_bytes);
+    struct smai_atomic other = a;
     dmapp_return_t rc;
     uint64_t old;
 
-    check_alignment(r, a);
-    old = post(r, pe, seg, a, &rc);
-    if (rc == DMAPP_RC_NOT_SUPPORTED && a->width_bytes == 4)
-        return by_compare(r, a);
-    if (rc == DMAPP_RC_NOT_SUPPORTED && a->op == EMU_AMO_SWAP) {
-        other = (struct smai_atomic){ EMU_AMO_AX, a->fetches, 8, 0, a->operand1 };
+    check_alignment(r, &a);
+    old = post(r, pe, seg, &a, &rc);
+    if (rc == DMAPP_RC_NOT_SUPPORTED && a.width_bytes == 4)
+        return by_compare(r, &a);
+    if (rc == DMAPP_RC_NOT_SUPPORTED && a.op == EMU_AMO_SWAP) {
+        other = (struct smai_atomic){ EMU_AMO_AX, a.fetches, 8, 0, a.operand1 };
         old = post(r, pe, seg, &other, &rc);
     }
     if (rc != DMAPP_RC_SUCCESS)
-        smai_fail(r->call, "address %p at PE %d: %s", r->at, r->pe,
+        smai_fail(r.call, "address %p at PE %d: %s", r.at, r.pe,
                   rc == DMAPP_RC_INVALID_PARAM ? "not allocated" : dmapp_err_str[rc]);
     return old;
 }
 
-uint64_t smai_fetch_slowly(const struct smai_remote *r, size_t width_bytes)
+uint64_t smai_fetch_slowly(struct smai_remote r, size_t width_bytes)
 {
-    return smai_amo_slowly(r, &(struct smai_atomic){ EMU_AMO_ADD, true, width_bytes, 0, 0 });
+    return smai_amo_slowly(r, (struct smai_atomic){ EMU_AMO_ADD, true, width_bytes, 0, 0 });
 }
 
-void smai_amo_nbi_slowly(const struct smai_remote *r, const struct smai_atomic *a, void *fetch)
+void smai_amo_nbi_slowly(struct smai_remote r, struct smai_atomic a, void *fetch)
 {
-    int pe = smai_pe_of(r->ctx, r->pe, r->call);
-    dmapp_seg_desc_t *seg = smai_check(r, pe, a->width_bytes);
-    dmapp_amo_t amo = described(a);
+    int pe = smai_pe_of(r.ctx, r.pe, r.call);
+    dmapp_seg_desc_t *seg = smai_check(r, pe, a.width_bytes);
+    dmapp_amo_t amo = described(&a);
     dmapp_return_t rc;
     uint64_t old;
 
-    check_alignment(r, a);
-    rc = dmapp_amo_get_nbi(fetch, (void *)(uintptr_t)r->at, seg, pe, &amo);
-    smai_note_posted();
+    check_alignment(r, &a);
+    rc = dmapp_amo_get_nbi(fetch, (void *)(uintptr_t)r.at, seg, pe, &amo);
+    smai_note_posted(pe);
     if (rc == DMAPP_RC_SUCCESS)
         return;
     old = smai_amo_slowly(r, a); /* not of this NIC, or an error, which that tells */
-    memcpy(fetch, &old, a->width_bytes);
+    memcpy(fetch, &old, a.width_bytes);
 }

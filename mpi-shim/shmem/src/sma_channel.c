@@ -100,7 +100,7 @@ void smai_tell(const struct smai_group *g, int rank)
     ++*value;
     if (SMAI_LIKELY(smai_reach(r.at, sizeof(*value), pe, &to)) && smai_launch(&to, GNII_LAUNCH_FLAG, *value, 0, NULL))
         return;
-    smai_put_slowly(&r, value, sizeof(*value), true);
+    smai_put_slowly(r, value, sizeof(*value), true);
 }
 
 void smai_await(const struct smai_group *g, int rank)
@@ -130,4 +130,60 @@ void smai_receive(const struct smai_group *g, int rank, void *data_out, uint32_t
 
     await(&line->place[seq & 1].seq, seq);
     memcpy(data_out, line->place[seq & 1].bytes, len_bytes);
+}
+
+/* ---- several at once ---- */
+
+typedef bool (*is_missing_fn)(const struct smai_group *g, int rank);
+
+static bool has_not_told(const struct smai_group *g, int rank)
+{
+    int pe = g->pes[rank];
+
+    return atomic_load_explicit(&g->channel->lines[pe].told, memory_order_acquire) <= g->channel->counts[pe].heard;
+}
+
+static bool has_not_sent(const struct smai_group *g, int rank)
+{
+    int pe = g->pes[rank];
+    uint64_t seq = g->channel->counts[pe].received + 1;
+
+    return atomic_load_explicit(&g->channel->lines[pe].place[seq & 1].seq, memory_order_acquire) < seq;
+}
+
+/* A division would take as long as all the rest of a look. */
+static inline int rank_behind(const struct smai_group *g, int64_t distance)
+{
+    int rank = g->me - (int)distance;
+
+    return rank < 0 ? rank + g->n : rank;
+}
+
+static inline __attribute__((always_inline)) void await_several(const struct smai_group *g,
+                                                                const struct smai_behind *behind,
+                                                                is_missing_fn is_missing)
+{
+    struct smai_patience patience = { 0 };
+    int n_missing;
+
+    for (;;) {
+        n_missing = 0;
+        for (int64_t j = behind->first; j < behind->end; j += behind->step)
+            n_missing += is_missing(g, rank_behind(g, j));
+        if (n_missing == 0)
+            return;
+        smai_wait_for_several(&patience, n_missing);
+    }
+}
+
+void smai_await_behind(const struct smai_group *g, const struct smai_behind *behind)
+{
+    await_several(g, behind, has_not_told);
+    for (int64_t j = behind->first; j < behind->end; j += behind->step)
+        g->channel->counts[g->pes[rank_behind(g, j)]].heard++;
+}
+
+void smai_await_messages(const struct smai_group *g, const struct smai_behind *behind)
+{
+    await_several(g, behind, has_not_sent);
 }

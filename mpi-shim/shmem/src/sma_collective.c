@@ -19,10 +19,9 @@ void smai_sync(const struct smai_group *g)
 {
     for (int64_t step = 1; step < g->n; step *= RADIX) {
         for (int64_t j = step; j < g->n && j < step * RADIX; j += step)
-            smai_tell(g, (int)((g->me + j) % g->n));
+            smai_tell(g, (int)(g->me + j < g->n ? g->me + j : g->me + j - g->n));
         smai_order("collective");
-        for (int64_t j = step; j < g->n && j < step * RADIX; j += step)
-            smai_await(g, (int)((g->me - j + g->n) % g->n));
+        smai_await_behind(g, &(struct smai_behind){ step, g->n < step * RADIX ? g->n : step * RADIX, step });
     }
 }
 
@@ -32,6 +31,7 @@ void smai_share_words(const struct smai_group *g, uint64_t word, uint64_t *words
     for (int j = 1; j < g->n; j++)
         smai_send(g, (g->me + j) % g->n, &word, sizeof(word));
     smai_order("collective");
+    smai_await_messages(g, &(struct smai_behind){ 1, g->n, 1 });
     for (int j = 1; j < g->n; j++) {
         int from = (g->me - j + g->n) % g->n;
 
@@ -55,8 +55,7 @@ static void meet(const struct smai_group *g)
     for (int j = 1; j < g->n; j++)
         smai_tell(g, (g->me + j) % g->n);
     smai_order("collective");
-    for (int j = 1; j < g->n; j++)
-        smai_await(g, (g->me - j + g->n) % g->n);
+    smai_await_behind(g, &(struct smai_behind){ 1, g->n, 1 });
 }
 
 /* ---- broadcast ---- */

@@ -44,17 +44,17 @@ static dmapp_seg_desc_t *segment_of(const volatile void *at, uint64_t len_bytes)
     return is_inside(addr, len_bytes, smai.data, smai.data_bytes) ? &smai.data_seg : NULL;
 }
 
-dmapp_seg_desc_t *smai_check(const struct smai_remote *r, int pe, uint64_t len_bytes)
+dmapp_seg_desc_t *smai_check(struct smai_remote r, int pe, uint64_t len_bytes)
 {
     dmapp_seg_desc_t *seg;
 
     if (!smai.is_up)
-        smai_fail(r->call, "not initialised");
+        smai_fail(r.call, "not initialised");
     if (pe < 0 || pe >= smai.npes)
-        smai_fail(r->call, "PE %d: there is none", r->pe);
-    seg = segment_of(r->at, len_bytes);
+        smai_fail(r.call, "PE %d: there is none", r.pe);
+    seg = segment_of(r.at, len_bytes);
     if (!seg && len_bytes > 0)
-        smai_fail(r->call, "address %p, %llu bytes: not symmetric", r->at, (unsigned long long)len_bytes);
+        smai_fail(r.call, "address %p, %llu bytes: not symmetric", r.at, (unsigned long long)len_bytes);
     return seg;
 }
 

@@ -16,6 +16,7 @@
 #include <pmi.h>
 
 #include "mpi-shim/pmi/src/pmi_session.h"
+#include "emunic/base/yield_cost.h"
 #include "mpi-shim/shmem/src/sma_calls.h"
 
 struct smai_job smai;
@@ -123,9 +124,10 @@ static int learn_job(void)
     return learn_peers();
 }
 
-/* Looks in a row before a waiting PE is polite: none where PEs share processors. */
+/* Looks in a row before a waiting PE is polite: one where PEs share processors. */
 static void choose_spins(void)
 {
+    struct gnii_launch_target *own = smai.peers[smai.pe].heap;
     cpu_set_t set;
     int n_here = 0;
 
@@ -135,6 +137,8 @@ static void choose_spins(void)
     if (sched_getaffinity(0, sizeof(set), &set) != 0)
         return;
     smai.n_spins = n_here > CPU_COUNT(&set) ? 1 : SMAI_SPINS;
+    smai.n_processors = n_here > CPU_COUNT(&set) ? CPU_COUNT(&set) : 0;
+    smai.switch_ns = own ? EMU_YIELD_SLOW_FACTOR * gnii_launch_yield_ns(own) : 0;
 }
 
 static void tell_about(void)

@@ -27,6 +27,7 @@ static void reduce_flat(const struct smai_group *g, const struct smai_blocks *b,
     for (int j = 1; j < g->n; j++)
         smai_send(g, (g->me + j) % g->n, mine, len_bytes);
     smai_order("collective");
+    smai_await_messages(g, &(struct smai_behind){ 1, g->n, 1 });
     for (int rank = 0; rank < g->n; rank++) {
         if (rank != g->me)
             smai_receive(g, rank, theirs, len_bytes);

@@ -7,43 +7,43 @@
  */
 #include "mpi-shim/shmem/src/sma.h"
 
-static void must(const struct smai_remote *r, dmapp_return_t rc)
+static void must(struct smai_remote r, dmapp_return_t rc)
 {
     if (SMAI_LIKELY(rc == DMAPP_RC_SUCCESS))
         return;
     if (rc == DMAPP_RC_INVALID_PARAM)
-        smai_fail(r->call, "address %p at PE %d: not allocated, or the local buffer is none", r->at, r->pe);
-    smai_fail(r->call, "address %p at PE %d: %s", r->at, r->pe, dmapp_err_str[rc]);
+        smai_fail(r.call, "address %p at PE %d: not allocated, or the local buffer is none", r.at, r.pe);
+    smai_fail(r.call, "address %p at PE %d: %s", r.at, r.pe, dmapp_err_str[rc]);
 }
 
-void smai_put_slowly(const struct smai_remote *r, const void *from, uint64_t len_bytes, bool is_nbi)
+void smai_put_slowly(struct smai_remote r, const void *from, uint64_t len_bytes, bool is_nbi)
 {
-    int pe = smai_pe_of(r->ctx, r->pe, r->call);
+    int pe = smai_pe_of(r.ctx, r.pe, r.call);
     dmapp_seg_desc_t *seg = smai_check(r, pe, len_bytes);
-    void *to = (void *)(uintptr_t)r->at;
+    void *to = (void *)(uintptr_t)r.at;
     void *data = (void *)(uintptr_t)from;
 
     if (len_bytes == 0)
         return;
     if (is_nbi) {
         must(r, dmapp_put_nbi(to, seg, pe, data, len_bytes, DMAPP_BYTE));
-        smai_note_posted();
+        smai_note_posted(pe);
     } else {
         must(r, dmapp_put(to, seg, pe, data, len_bytes, DMAPP_BYTE));
     }
 }
 
-void smai_get_slowly(const struct smai_remote *r, void *to, uint64_t len_bytes, bool is_nbi)
+void smai_get_slowly(struct smai_remote r, void *to, uint64_t len_bytes, bool is_nbi)
 {
-    int pe = smai_pe_of(r->ctx, r->pe, r->call);
+    int pe = smai_pe_of(r.ctx, r.pe, r.call);
     dmapp_seg_desc_t *seg = smai_check(r, pe, len_bytes);
-    void *from = (void *)(uintptr_t)r->at;
+    void *from = (void *)(uintptr_t)r.at;
 
     if (len_bytes == 0)
         return;
     if (is_nbi) {
         must(r, dmapp_get_nbi(to, from, seg, pe, len_bytes, DMAPP_BYTE));
-        smai_note_posted();
+        smai_note_posted(pe);
     } else {
         must(r, dmapp_get(to, from, seg, pe, len_bytes, DMAPP_BYTE));
     }
@@ -51,15 +51,15 @@ void smai_get_slowly(const struct smai_remote *r, void *to, uint64_t len_bytes, 
 
 /* ---- strided ---- */
 
-static void check_strides(const struct smai_remote *r, const struct smai_stride *s)
+static void check_strides(struct smai_remote r, const struct smai_stride *s)
 {
     uint64_t span;
 
     if (s->remote_stride < 1 || s->local_stride < 1)
-        smai_fail(r->call, "strides %td and %td: less than 1", s->remote_stride, s->local_stride);
+        smai_fail(r.call, "strides %td and %td: less than 1", s->remote_stride, s->local_stride);
     if (__builtin_mul_overflow((s->nelems - 1) * s->elem_bytes, (uint64_t)s->remote_stride, &span))
-        smai_fail(r->call, "%zu elements are too many", s->nelems);
-    smai_check(r, smai_pe_of(r->ctx, r->pe, r->call), span + s->elem_bytes);
+        smai_fail(r.call, "%zu elements are too many", s->nelems);
+    smai_check(r, smai_pe_of(r.ctx, r.pe, r.call), span + s->elem_bytes);
 }
 
 /*
@@ -72,7 +72,7 @@ void smai_iput(struct smai_remote r, const struct smai_stride *s)
 
     if (s->nelems == 0)
         return;
-    check_strides(&r, s);
+    check_strides(r, s);
     for (size_t i = 0; i < s->nelems; i++) {
         smai_put(r, from, 1, s->elem_bytes, true);
         r.at = (const uint8_t *)r.at + s->remote_stride * (ptrdiff_t)s->elem_bytes;
@@ -87,7 +87,7 @@ void smai_iget(struct smai_remote r, const struct smai_stride *s)
 
     if (s->nelems == 0)
         return;
-    check_strides(&r, s);
+    check_strides(r, s);
     for (size_t i = 0; i < s->nelems; i++) {
         smai_get(r, to, 1, s->elem_bytes, true);
         r.at = (const uint8_t *)r.at + s->remote_stride * (ptrdiff_t)s->elem_bytes;
@@ -98,33 +98,33 @@ void smai_iget(struct smai_remote r, const struct smai_stride *s)
 
 /* ---- with signal ---- */
 
-void smai_put_signal_slowly(const struct smai_remote *r, const void *from, uint64_t len_bytes,
-                            const struct smai_signal *signal, bool is_nbi)
+void smai_put_signal_slowly(struct smai_remote r, const void *from, uint64_t len_bytes, struct smai_signal signal,
+                            bool is_nbi)
 {
-    const struct smai_remote word = { r->ctx, signal->addr, r->pe, r->call };
-    int pe = smai_pe_of(r->ctx, r->pe, r->call);
+    const struct smai_remote word = { r.ctx, signal.addr, r.pe, r.call };
+    int pe = smai_pe_of(r.ctx, r.pe, r.call);
     dmapp_seg_desc_t *seg = smai_check(r, pe, len_bytes);
-    dmapp_seg_desc_t *word_seg = smai_check(&word, pe, sizeof(*signal->addr));
+    dmapp_seg_desc_t *word_seg = smai_check(word, pe, sizeof(*signal.addr));
 
-    if (signal->op != SHMEM_SIGNAL_SET && signal->op != SHMEM_SIGNAL_ADD)
-        smai_fail(r->call, "sig_op %d: neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD", signal->op);
-    if (((uintptr_t)signal->addr & 7) != 0)
-        smai_fail(r->call, "sig_addr %p: not aligned", (void *)signal->addr);
-    if (len_bytes > 0 && signal->op == SHMEM_SIGNAL_SET && seg == word_seg) {
-        void *to = (void *)(uintptr_t)r->at;
+    if (signal.op != SHMEM_SIGNAL_SET && signal.op != SHMEM_SIGNAL_ADD)
+        smai_fail(r.call, "sig_op %d: neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD", signal.op);
+    if (((uintptr_t)signal.addr & 7) != 0)
+        smai_fail(r.call, "sig_addr %p: not aligned", (void *)signal.addr);
+    if (len_bytes > 0 && signal.op == SHMEM_SIGNAL_SET && seg == word_seg) {
+        void *to = (void *)(uintptr_t)r.at;
         void *data = (void *)(uintptr_t)from;
 
-        must(r, is_nbi ? dmapp_put_flag_nbi(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal->addr, signal->value) :
-                         dmapp_put_flag(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal->addr, signal->value));
+        must(r, is_nbi ? dmapp_put_flag_nbi(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal.addr, signal.value) :
+                         dmapp_put_flag(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal.addr, signal.value));
         if (is_nbi)
-            smai_note_posted();
+            smai_note_posted(pe);
         return;
     }
     /* The blocking put is complete before the signal begins. */
     smai_put_slowly(r, from, len_bytes, false);
-    smai_amo(word, (struct smai_atomic){ .op = signal->op == SHMEM_SIGNAL_SET ? EMU_AMO_SWAP : EMU_AMO_ADD,
+    smai_amo(word, (struct smai_atomic){ .op = signal.op == SHMEM_SIGNAL_SET ? EMU_AMO_SWAP : EMU_AMO_ADD,
                                          .width_bytes = 8,
-                                         .operand1 = signal->value });
+                                         .operand1 = signal.value });
 }
 
 /* ---- ordering ---- */
@@ -140,7 +140,8 @@ void smai_complete(const char *call)
         smai_fail(call, "not initialised");
     rc = dmapp_gsync_wait();
     if (rc != DMAPP_RC_SUCCESS)
-        smai_fail(call, "%s", dmapp_err_str[rc]);
+        smai_fail(call, "requests, the last of them to PE %d: %s",
+                  atomic_load_explicit(&smai.posted_to, memory_order_relaxed), dmapp_err_str[rc]);
     while (n_complete < n_posted && !atomic_compare_exchange_weak_explicit(&smai.n_complete, &n_complete, n_posted,
                                                                            memory_order_release, memory_order_relaxed))
         ;

@@ -5,11 +5,32 @@
  * Others change it without our help. So waiting is looking: some looks in a row, then one look after each
  * dmapp_progress(), which yields the processor or sleeps until something has arrived.
  */
+#include "emunic/base/clock.h"
 #include "mpi-shim/shmem/src/sma.h"
 
 void smai_wait_politely(void)
 {
     dmapp_progress();
+}
+
+/*
+ * PEs that run now, on other processors, come by themselves. If more are missing than there are other processors, one
+ * waits for ours and gets it at once. Else the last ones are on their way, and are waited for as long as giving the
+ * processor away would cost: so all processors change their PEs together, once a collective.
+ */
+void smai_wait_crowded(struct smai_patience *patience, int n_missing)
+{
+    uint64_t now_ns;
+
+    if (n_missing < smai.n_processors) {
+        now_ns = emu_clock_ns();
+        if (patience->until_ns == 0)
+            patience->until_ns = now_ns + smai.switch_ns;
+        if (now_ns < patience->until_ns)
+            return;
+    }
+    patience->until_ns = 0;
+    smai_wait_politely();
 }
 
 void smai_check_wait(const char *call, const volatile void *ivar, size_t bytes, int cmp)
