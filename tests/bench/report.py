@@ -101,7 +101,10 @@ TARGETS = [
             for what, name in (("barrier", "barrier"), ("8-byte sum", "sum")) for n in (2, 4, 16)),
           ("1 MiB put", "pgas_put_bandwidth", None, 1048576, ">=", 1),
           ("random access", "pgas_gups_rate", None, None, ">=", 1.1),
-          ("integer sort by buckets", "pgas_sort_rate", None, None, ">=", 1.1))),
+          # The program's own work is 95 % of the first: with an exchange that takes no time the ratio would be 1.06. So
+          # the second is the library's part of the same rounds, by the same bound.
+          ("integer sort by buckets", "pgas_sort_rate", None, None, ">=", 1.1),
+          ("integer sort, the exchange alone", "pgas_sort_exchange_rate", None, None, ">=", 1.1))),
     ("SHMEM 8-byte put above DMAPP, ns", ("pgas_put8_stream_time", None, "emunic shmem"),
      [("pgas_put8_stream_time", None, "emunic dmapp")], None, "<=", 3),
     ("SHMEM stream of puts / DMAPP", ("pgas_put8_stream_time", None, "emunic shmem"),
