@@ -19,6 +19,7 @@ enum emu_exit {
     EMU_EXIT_DONE = 0,
     EMU_EXIT_FAILED = 1,
     EMU_EXIT_USAGE = 2,
+    EMU_EXIT_TIMEOUT = 124, /* as that of timeout(1) */
 };
 
 /* argv[0] is the verb. Each returns the exit status. */

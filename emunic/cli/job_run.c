@@ -74,6 +74,7 @@
 #define HOSTS_START_NS  60000000000ull /* mpirun reaches all hosts, and they each other */
 #define HOSTS_END_NS    5000000000ull
 #define LOOK_AGAIN_MS   20
+#define LOOK_MS_MAX     60000
 #define NAMES_MAX       8 /* that are tried */
 #define BASE_LEN_MAX    80
 #define BASE_ROOM_BYTES (16u << 20)
@@ -112,6 +113,8 @@ struct job {
     int told_to_end;    /* signal, or 0 */
     uint64_t told_ns;
     uint64_t kill_at_ns; /* 0: no deadline */
+    uint64_t limit_ns;   /* 0: it may run for ever */
+    bool is_over_time;
 };
 
 /* ---- start ---- */
@@ -560,13 +563,37 @@ static void read_signals(struct job *job)
     }
 }
 
+/* The program has had all its time. */
+static void end_for_time(struct job *job)
+{
+    job->limit_ns = 0;
+    if (job->told_to_end)
+        return;
+    emu_cli_fail("run", "the job has run for the %u s that --timeout gives it: ending it", job->plan->timeout_s);
+    job->is_over_time = true;
+    job->told_to_end = SIGTERM;
+    end_soon(job);
+    end_mpirun(job, SIGTERM);
+}
+
+static bool is_past(uint64_t deadline_ns)
+{
+    return deadline_ns != 0 && emu_clock_ns() >= deadline_ns;
+}
+
+/* Until the next deadline, at most LOOK_MS_MAX; -1: there is none. */
 static int time_left_ms(const struct job *job)
 {
     uint64_t now_ns = emu_clock_ns();
+    uint64_t next_ns = job->kill_at_ns;
 
-    if (job->kill_at_ns == 0)
+    if (next_ns == 0 || (job->limit_ns != 0 && job->limit_ns < next_ns))
+        next_ns = job->limit_ns;
+    if (next_ns == 0)
         return -1;
-    return now_ns >= job->kill_at_ns ? 0 : (int)((job->kill_at_ns - now_ns) / 1000000) + 1;
+    if (now_ns >= next_ns)
+        return 0;
+    return next_ns - now_ns > LOOK_MS_MAX * 1000000ull ? LOOK_MS_MAX : (int)((next_ns - now_ns) / 1000000) + 1;
 }
 
 /* ---- emunics of several hosts ---- */
@@ -748,6 +775,8 @@ static void watch(struct job *job)
                                 { .fd = job->output.fd, .events = POLLIN },
                                 { .fd = job->plan->launcher_fd > 0 ? job->plan->launcher_fd : -1 } };
 
+    if (job->plan->timeout_s > 0)
+        job->limit_ns = emu_clock_ns() + job->plan->timeout_s * 1000000000ull;
     while (!job->mpirun_ended) {
         events[1].fd = job->server_lost ? -1 : job->session.fd;
         if (poll(events, 4, time_left_ms(job)) < 0)
@@ -762,7 +791,9 @@ static void watch(struct job *job)
             events[3].fd = -1;
             lose_launcher(job);
         }
-        if (time_left_ms(job) == 0) {
+        if (is_past(job->limit_ns))
+            end_for_time(job);
+        if (is_past(job->kill_at_ns)) {
             end_mpirun(job, SIGKILL);
             job->kill_at_ns = 0;
         }
@@ -914,6 +945,8 @@ static int exit_status(const struct job *job)
 {
     bool is_clean = job->mpirun_ended && WIFEXITED(job->mpirun_status) && WEXITSTATUS(job->mpirun_status) == 0;
 
+    if (job->is_over_time && !is_clean)
+        return EMU_EXIT_TIMEOUT;
     if (job->told_to_end && !is_clean)
         return 128 + job->told_to_end;
     if (job->server_lost || !job->mpirun_ended)

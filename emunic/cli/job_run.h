@@ -25,6 +25,7 @@ struct emu_job_plan {
     const char *bind;          /* processors of its emunics; NULL: auto. The same */
     uint32_t cabinet_columns;  /* of the machine; 0 not known */
     uint32_t member_limit;     /* 0 none */
+    uint32_t timeout_s;        /* of the program, in the host's time; 0 none */
     bool is_routed;
     bool has_real_clock;                 /* the program's clocks are the host's */
     const struct emu_time_options *time; /* of its server; NULL: functional time */
@@ -56,8 +57,8 @@ struct emu_job_plan {
  *
  * @param[out] links_out  The server's links report, if the plan wants it and there was an answer; else NULL.
  * @return Exit status of the program: that of its first failing rank, 128 + N for a signal; 128 + N when signal N
- *         told us to end it, or ended mpirun; EMU_EXIT_FAILED after a message when the job could not start or
- *         emunic died.
+ *         told us to end it, or ended mpirun; EMU_EXIT_TIMEOUT after timeout_s; EMU_EXIT_FAILED after a message when
+ *         the job could not start or emunic died.
  */
 int emu_job_run(const struct emu_job_plan *plan, json_t **links_out);
 

@@ -112,6 +112,8 @@ static const struct emu_option options[] = {
       EMU_OPTION_TEXT(struct run, plan.provider) },
     { "peer-timeout", 0, "S", "a host that is silent for S seconds is lost, 1 to 3600 (default: 5)",
       EMU_OPTION_NUMBER(struct run, plan.peer_timeout_s, 1, 3600), .unit = "seconds" },
+    { "timeout", 0, "S", "end the job when it has run for S seconds of the host's time, with status 124",
+      EMU_OPTION_NUMBER(struct run, plan.timeout_s, 1, 100000000), .unit = "seconds" },
     { "secure", 0, NULL, "encrypt all that the emunics of the hosts send to each other",
       EMU_OPTION_SET(struct run, plan.is_secure) },
     { "server", 's', "NAME", "use a running daemon instead of starting one, and its machine",

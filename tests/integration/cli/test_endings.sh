@@ -67,6 +67,20 @@ test_timeout_ends_a_job() {
     expect_nothing_left
 }
 
+test_option_timeout_ends_a_job() {
+    mkfifo "$dir/never"
+    call run -n 2 --timeout 1 -- sh -c "read -r x <$dir/never"
+    expect_status 124
+    expect_error_line "the job has run for the 1 s that --timeout gives it: ending it"
+    expect_nothing_left
+}
+
+test_option_timeout_leaves_a_job_that_ends_alone() {
+    call run -n 2 --timeout 50 -- sh -c 'exit $EMUNIC_RANK'
+    expect_status 1
+    expect_nothing_left
+}
+
 test_ctrl_c_at_a_terminal() {
     local words
     mkfifo "$dir/up" "$dir/hold"
@@ -214,6 +228,7 @@ test_endings_with_a_server_that_stays() {
 }
 
 run_tests a_normal_end a_failing_rank SIGINT_to_run SIGTERM_to_run SIGHUP_to_run SIGTERM_to_run_twice \
-    SIGTERM_to_the_whole_group timeout_ends_a_job ctrl_c_at_a_terminal SIGUSR1_reaches_the_ranks kill_9_of_run \
+    SIGTERM_to_the_whole_group timeout_ends_a_job option_timeout_ends_a_job \
+    option_timeout_leaves_a_job_that_ends_alone ctrl_c_at_a_terminal SIGUSR1_reaches_the_ranks kill_9_of_run \
     kill_9_of_emunic SIGTERM_to_emunic kill_9_of_mpirun kill_9_of_a_rank kill_9_of_run_and_mpirun \
     kill_9_of_emunic_and_mpirun kill_9_of_run_and_emunic kill_9_of_the_keeper endings_with_a_server_that_stays
