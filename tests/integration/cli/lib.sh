@@ -40,6 +40,9 @@ bad() {
 run_tests() {
     printf '1..%d\n' $#
     local name
+    for name in $(compgen -A function test_); do
+        [[ " $* " == *" ${name#test_} "* ]] || { echo "Bail out! $name is written and not run"; exit 1; }
+    done
     for name in "$@"; do
         n_tests=$((n_tests + 1))
         is_good=true

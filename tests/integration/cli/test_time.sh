@@ -134,6 +134,52 @@ test_killed_rank_ends_the_job() {
     expect_nothing_left
 }
 
+is_stopped() {
+    grep -q '^State:.T' "/proc/$1/status" 2>/dev/null
+}
+
+has_begun() {
+    [ -n "$(latency)" ]
+}
+
+# Time of the host passes, not the job's.
+test_stopped_rank_holds_time_up_and_changes_nothing() {
+    local words whole pid
+    virtually -n 2 --place scatter -- "$examples/gni_pingpong" -i 300
+    expect_status 0
+    whole=$out
+    mapfile -d '' -t words < <(command_line run --time virtual -n 2 --place scatter -- \
+        bash -c "echo \$\$ >\"$dir/rank.\$EMUNIC_RANK\"; exec $examples/gni_pingpong -i 300")
+    timeout -k 5 100 "${words[@]}" >"$dir/out" 2>"$dir/err" </dev/null &
+    run_pid=$!
+    wait_until has_begun || bad "the program does not begin"
+    pid=$(<"$dir/rank.1")
+    kill -STOP "$pid"
+    wait_until is_stopped "$pid" || bad "rank 1 does not stop"
+    kill -CONT "$pid"
+    wait "$run_pid"
+    status=$?
+    expect_status 0
+    out=$(<"$dir/out")
+    [ "$out" = "$whole" ] || bad "stopped: $out, else: $whole"
+    expect_nothing_left
+}
+
+test_timeout_ends_a_job_that_waits_for_ever() {
+    mkfifo "$dir/never"
+    virtually -n 2 --timeout 1 -- \
+        bash -c "[ \"\$EMUNIC_RANK\" = 1 ] && read -r <>\"$dir/never\"; exec $examples/gni_pingpong -i 20"
+    expect_status 124
+    expect_error_line "the job has run for the 1 s that --timeout gives it: ending it"
+    expect_nothing_left
+}
+
+test_many_ranks_on_few_processors() {
+    virtually -n 64 --ppn 4 -- "$examples/gni_allreduce" -n 2
+    expect_status 0
+    expect_out "64 ranks, .* 10 reductions, all right"
+}
+
 test_bad_options_are_refused() {
     virtually -n 2 --machine nowhere -- true
     expect_status 1
@@ -163,4 +209,5 @@ run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine p
     portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
     reductions_cost_their_way same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job \
-    bad_options_are_refused
+    stopped_rank_holds_time_up_and_changes_nothing timeout_ends_a_job_that_waits_for_ever \
+    many_ranks_on_few_processors bad_options_are_refused
