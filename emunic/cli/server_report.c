@@ -282,6 +282,21 @@ static void print_rights(const json_t *rights, FILE *out)
     fprintf(out, "\n");
 }
 
+/* Of a server in virtual time. */
+static void print_time(const json_t *time, FILE *out)
+{
+    if (!time)
+        return;
+    fprintf(out, "  virtual time: %.3f us; ", (double)number_of(time, "now_ps") * 1e-6);
+    if (number_of(time, "late_operations") == 0 && number_of(time, "spins") == 0)
+        fprintf(out, "no lag\n");
+    else
+        fprintf(out, "%llu operations late by %.3f us in all, %llu computations passed over%s\n",
+                (unsigned long long)number_of(time, "late_operations"), (double)number_of(time, "late_ps") * 1e-6,
+                (unsigned long long)number_of(time, "spins"),
+                json_is_true(json_object_get(time, "is_exact")) ? "" : ": MORE THAN --max-lag");
+}
+
 int emu_cli_print_status(const json_t *report, FILE *out)
 {
     const json_t *hosts = json_object_get(report, "hosts");
@@ -297,6 +312,7 @@ int emu_cli_print_status(const json_t *report, FILE *out)
     if (json_array_size(hosts) == 0)
         fprintf(out, "  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
     print_rights(json_object_get(report, "rights"), out);
+    print_time(json_object_get(report, "time"), out);
     r = print_hosts(report, out);
     if (r == 0)
         r = print_users(report, out);

@@ -497,12 +497,12 @@ static json_t *describe_nids(const struct run *run)
 
 static int write_json(const struct run *run, int job_status, const json_t *links)
 {
-    json_t *object =
-        json_pack("{si ss ss ss sI sI sI si so sO? sO? sO?}", "schema", SCHEMA, "program", run->plan.program[0],
-                  "machine", run->machine_spec, "place", run->place, "ranks", (json_int_t)run->n_ranks,
-                  "ranks_per_node", (json_int_t)run->ppn, "nodes", (json_int_t)run->n_nodes, "exit_status", job_status,
-                  "rank_nids", describe_nids(run), "routing", json_object_get(links, "routing"), "flows",
-                  json_object_get(links, "flows"), "links", json_object_get(links, "links"));
+    json_t *object = json_pack("{si ss ss ss sI sI sI si so sO? sO? sO? sO*}", "schema", SCHEMA, "program",
+                               run->plan.program[0], "machine", run->machine_spec, "place", run->place, "ranks",
+                               (json_int_t)run->n_ranks, "ranks_per_node", (json_int_t)run->ppn, "nodes",
+                               (json_int_t)run->n_nodes, "exit_status", job_status, "rank_nids", describe_nids(run),
+                               "routing", json_object_get(links, "routing"), "flows", json_object_get(links, "flows"),
+                               "links", json_object_get(links, "links"), "time", json_object_get(links, "time"));
     int status = object ? emu_cli_print_json("run", object, run->json_file) : emu_cli_fail("run", "out of memory");
 
     json_decref(object);

@@ -22,6 +22,7 @@
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/reports/gather.h"
 #include "emunic/daemon/reports/status.h"
+#include "emunic/daemon/reports/time_report.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/flows.h"
 #include "emunic/daemon/world/ways.h"
@@ -286,10 +287,11 @@ static int report_links(struct emu_server *server, const struct emu_gathered *ga
         if (gathered->rows[i].n > 1)
             add_links_of(server, i, &gathered->rows[i], flows, loads);
     }
-    report = json_pack("{sI ss ss ss ss so* so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
-                       emu_machine_name(server->machine), "machine_spec", server->machine_spec, "routing",
+    report = json_pack("{sI ss ss ss ss so* so so so*}", "schema", (json_int_t)SCHEMA, "server", server->name,
+                       "machine", emu_machine_name(server->machine), "machine_spec", server->machine_spec, "routing",
                        is_whole ? "minimal, spread evenly" : "around what is broken", "missing_hosts",
-                       describe_missing(server, gathered), "flows", flows, "links", describe_loads(server, loads));
+                       describe_missing(server, gathered), "flows", flows, "links", describe_loads(server, loads),
+                       "time", emu_time_describe(server));
     free(loads);
     return to_memfd(report);
 }

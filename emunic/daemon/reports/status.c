@@ -20,6 +20,7 @@
 #include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/reports/gather.h"
+#include "emunic/daemon/reports/time_report.h"
 #include "emunic/daemon/reports/user_rows.h"
 #include "emunic/daemon/rights/rights.h"
 #include "emunic/daemon/world/domain.h"
@@ -563,12 +564,13 @@ json_t *emu_status_describe(struct emu_server *server, const struct emu_gathered
         missing = NULL;
     }
     emu_parts_status_host(server, &own);
-    return json_pack(
-        "{sI ss sI sI sI ss ss ss sI sI sI so so so* so* so so}", "schema", (json_int_t)SCHEMA, "server", server->name,
-        "pid", (json_int_t)own.words[EMU_STATUS_HOST_PID], "abi_version", (json_int_t)EMU_ABI_VERSION, "uptime_ms",
-        (json_int_t)own.words[EMU_STATUS_HOST_UPTIME_MS], "machine", emu_machine_name(server->machine), "machine_spec",
-        server->machine_spec, "topology", emu_machine_topology(server->machine), "machine_nodes",
-        (json_int_t)server->n_nids, "rounds", (json_int_t)own.words[EMU_STATUS_HOST_ROUNDS], "sleeps",
-        (json_int_t)own.words[EMU_STATUS_HOST_SLEEPS], "placement", describe_placement(&own), "rights",
-        describe_rights(own.rights), "hosts", hosts, "missing_hosts", missing, "users", users, "domains", domains);
+    return json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so so* so* so so so*}", "schema", (json_int_t)SCHEMA,
+                     "server", server->name, "pid", (json_int_t)own.words[EMU_STATUS_HOST_PID], "abi_version",
+                     (json_int_t)EMU_ABI_VERSION, "uptime_ms", (json_int_t)own.words[EMU_STATUS_HOST_UPTIME_MS],
+                     "machine", emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
+                     emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids, "rounds",
+                     (json_int_t)own.words[EMU_STATUS_HOST_ROUNDS], "sleeps",
+                     (json_int_t)own.words[EMU_STATUS_HOST_SLEEPS], "placement", describe_placement(&own), "rights",
+                     describe_rights(own.rights), "hosts", hosts, "missing_hosts", missing, "users", users, "domains",
+                     domains, "time", emu_time_describe(server));
 }

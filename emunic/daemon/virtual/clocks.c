@@ -446,7 +446,7 @@ static void look_at_computing(struct emu_virtual *v, struct emu_virtual_process 
         return;
     p->spun_cpu_ns = cpu_ns;
     leave_those_that_stand(p);
-    note_lag(v, p, LAG_SPIN, 0);
+    emu_lag_note_spin(v, p);
 }
 
 static void look_at_process(struct emu_virtual *v, struct emu_virtual_process *p, uint64_t now_ns)
@@ -603,12 +603,10 @@ int emu_virtual_answer_page(struct emu_request *request)
 void emu_virtual_end_process(struct emu_server *server, struct emu_member *member)
 {
     struct emu_virtual_process *p = member->virtual_process;
-    char who[32];
 
     if (!p)
         return;
-    snprintf(who, sizeof(who), "rank %d: ", (int)member->rank);
-    emu_virtual_tell_lag(virtual_of(server), &p->lag, who);
+    emu_lag_end_process(virtual_of(server), p);
     emu_server_bury(server, p->doorbell, &p->watch);
     LIST_REMOVE(p, link);
     emu_virtual_forget_process(virtual_of(server), p);

@@ -7,6 +7,7 @@
 #define EMUNIC_DAEMON_VIRTUAL_INNER_H
 
 #include "emunic/abi/virtual_clock.h"
+#include "emunic/daemon/virtual/lag.h"
 #include "emunic/daemon/virtual/virtual.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
@@ -26,18 +27,6 @@ struct clock_end {
     bool stands;          /* its time had not moved then since the look before */
     uint64_t slept_ns;    /* host time: when its thread was looked at, or its clock was seen to move */
     uint64_t n_sleeps;    /* 1 more than what the kernel has counted, if it slept then; else 0 */
-};
-
-/* Lag: what the model could not have exactly. */
-enum lag_cause {
-    LAG_LATE_COMMAND, /* it came from a time that had passed */
-    LAG_SPIN,         /* a thread computed for long without a call, and others went on */
-    LAG_CAUSES
-};
-
-struct emu_lag {
-    uint64_t n[LAG_CAUSES];
-    uint64_t late_ps; /* of late commands */
 };
 
 /* A process in virtual time. */
@@ -81,25 +70,16 @@ struct emu_virtual {
     uint64_t idle_since_ns;                /* host time of the last such step, with others outside; 0: none */
     uint64_t looked_ns;                    /* host time of the last look at processes */
     uint32_t n_came;
-    bool is_blocked;    /* some clock runs, and time cannot pass it */
-    bool is_stuck;      /* told: nothing can happen any more */
-    struct emu_lag lag; /* of all processes */
+    bool is_blocked;           /* some clock runs, and time cannot pass it */
+    bool is_stuck;             /* told: nothing can happen any more */
+    struct emu_lag lag;        /* of all processes */
+    struct emu_lag_row *ended; /* owned; processes that have ended */
+    size_t n_ended;
 };
 
 static inline struct emu_virtual *virtual_of(const struct emu_server *server)
 {
     return server->slots[EMU_SERVER_VIRTUAL];
-}
-
-/* The process: NULL if it has gone. */
-static inline void note_lag(struct emu_virtual *v, struct emu_virtual_process *p, enum lag_cause cause, uint64_t ps)
-{
-    struct emu_lag *lags[] = { &v->lag, p ? &p->lag : NULL };
-
-    for (int i = 0; i < 2 && lags[i]; i++) {
-        lags[i]->n[cause]++;
-        lags[i]->late_ps += ps;
-    }
 }
 
 /* ---- clocks ---- */
@@ -116,9 +96,6 @@ struct clock_scan {
     uint32_t n_waiting;
     uint32_t n_outside; /* away, absent, or of a process that has no clock yet */
 };
-
-/* A line for each cause; who: "" or "rank 3: ". */
-void emu_virtual_tell_lag(const struct emu_virtual *v, const struct emu_lag *lag, const char *who);
 
 void emu_virtual_scan(struct emu_server *server, struct clock_scan *scan_out);
 /* The clock goes on at that time. */

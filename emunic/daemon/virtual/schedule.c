@@ -217,7 +217,7 @@ void emu_virtual_served(struct emu_port_end *port)
     uint64_t at_ps = atomic_load_explicit(&times[port->ring.head & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
 
     if (at_ps + v->clock_ps < v->now_ps && !port->ring.was_held)
-        note_lag(v, port->member->virtual_process, LAG_LATE_COMMAND, v->now_ps - at_ps);
+        emu_lag_note_late(v, port->member->virtual_process, v->now_ps - at_ps);
     port->ring.was_held = false;
 }
 

@@ -10,28 +10,6 @@
 
 #define LOOK_AGAIN_NS 1000000u /* whether the processes that hold time up do run */
 
-/* What the model could not have exactly: never silently wrong. */
-void emu_virtual_tell_lag(const struct emu_virtual *v, const struct emu_lag *lag, const char *who)
-{
-    if (lag->n[LAG_SPIN] > 0)
-        emu_log(EMU_LOG_WARN, "virtual time: %s%llu times computed for long without a call, and others went on", who,
-                (unsigned long long)lag->n[LAG_SPIN]);
-    if (lag->n[LAG_LATE_COMMAND] > 0)
-        emu_log(EMU_LOG_WARN, "virtual time: %s%llu operations came late, by %.3f us in all, of %.3f us", who,
-                (unsigned long long)lag->n[LAG_LATE_COMMAND], (double)lag->late_ps * 1e-6, (double)v->now_ps * 1e-6);
-}
-
-static void tell_whole_lag(const struct emu_virtual *v)
-{
-    double limit_ps = (double)v->now_ps * v->options.max_lag_ppm * 1e-6;
-
-    emu_virtual_tell_lag(v, &v->lag, "in all, ");
-    if (v->lag.n[LAG_LATE_COMMAND] > 0 && (double)v->lag.late_ps > limit_ps)
-        emu_log(EMU_LOG_ERROR,
-                "virtual time: THE FIGURES OF THIS RUN ARE NOT THE MODEL'S: its lag is %.3g %% of it, %.3g %% at most",
-                (double)v->lag.late_ps / (double)v->now_ps * 100, (double)v->options.max_lag_ppm * 1e-4);
-}
-
 static void destroy(struct emu_server *server)
 {
     struct emu_virtual *v = virtual_of(server);
@@ -48,7 +26,7 @@ static void destroy(struct emu_server *server)
         LIST_REMOVE(op, link);
         op->drop(op);
     }
-    tell_whole_lag(v);
+    emu_lag_end(v);
     emu_nic_model_destroy(v->model);
     free(v);
     server->slots[EMU_SERVER_VIRTUAL] = NULL;

@@ -134,26 +134,50 @@ test_killed_rank_ends_the_job() {
     expect_nothing_left
 }
 
+# fact EXPRESSION: about the object `time` of a job's JSON.
+fact() {
+    python3 -c '
+import json, sys
+time = json.load(open(sys.argv[1])).get("time")
+sys.exit(not eval(sys.argv[2]))' "$dir/json" "$1" || bad "not so: $1, but $(<"$dir/json")"
+}
+
+test_lag_is_in_the_json() {
+    virtually -n 2 --json "$dir/json" -- "$examples/gni_allreduce" -n 20
+    expect_status 0
+    fact 'time["now_ps"] > 10**6 and time["is_exact"] and time["ranks"] == []'
+    fact 'time["late_operations"] == time["late_ps"] == time["spins"] == 0 and time["max_lag_ppm"] == 10000'
+    virtually -n 2 --json "$dir/json" --compute measured:1000 --max-lag 0 -- "$examples/gni_allreduce" -n 20
+    expect_status 0
+    fact 'time["is_exact"] == (time["late_ps"] == 0) and time["max_lag_ppm"] == 0'
+    fact 'sum(r["late_ps"] for r in time["ranks"]) == time["late_ps"]'
+    fact 'all(r["rank"] in (0, 1) and r["pid"] > 0 for r in time["ranks"])'
+    call run -n 2 --json "$dir/json" -- "$examples/gni_allreduce" -n 20
+    fact 'time is None'
+}
+
 is_stopped() {
     grep -q '^State:.T' "/proc/$1/status" 2>/dev/null
 }
 
-has_begun() {
-    [ -n "$(latency)" ]
+# is_program PID NAME: has the process become it?
+is_program() {
+    [ "$(cat "/proc/$1/comm" 2>/dev/null)" = "$2" ]
 }
 
 # Time of the host passes, not the job's.
 test_stopped_rank_holds_time_up_and_changes_nothing() {
     local words whole pid
-    virtually -n 2 --place scatter -- "$examples/gni_pingpong" -i 300
+    virtually -n 4 --ppn 2 -- "$examples/gni_allreduce" -n 200
     expect_status 0
     whole=$out
-    mapfile -d '' -t words < <(command_line run --time virtual -n 2 --place scatter -- \
-        bash -c "echo \$\$ >\"$dir/rank.\$EMUNIC_RANK\"; exec $examples/gni_pingpong -i 300")
+    mapfile -d '' -t words < <(command_line run --time virtual -n 4 --ppn 2 -- \
+        bash -c "echo \$\$ >\"$dir/rank.\$EMUNIC_RANK\"; exec $examples/gni_allreduce -n 200")
     timeout -k 5 100 "${words[@]}" >"$dir/out" 2>"$dir/err" </dev/null &
     run_pid=$!
-    wait_until has_begun || bad "the program does not begin"
+    wait_until test -s "$dir/rank.1" || bad "rank 1 does not begin"
     pid=$(<"$dir/rank.1")
+    wait_until is_program "$pid" gni_allreduce || bad "rank 1 does not become the program"
     kill -STOP "$pid"
     wait_until is_stopped "$pid" || bad "rank 1 does not stop"
     kill -CONT "$pid"
@@ -175,9 +199,9 @@ test_timeout_ends_a_job_that_waits_for_ever() {
 }
 
 test_many_ranks_on_few_processors() {
-    virtually -n 64 --ppn 4 -- "$examples/gni_allreduce" -n 2
+    virtually -n 32 --ppn 4 -- "$examples/gni_allreduce" -n 2
     expect_status 0
-    expect_out "64 ranks, .* 10 reductions, all right"
+    expect_out "32 ranks, .* 10 reductions, all right"
 }
 
 test_bad_options_are_refused() {
@@ -208,6 +232,6 @@ test_bad_options_are_refused() {
 run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine portals_latency_is_the_published_one \
     portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
     reductions_cost_their_way same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
-    measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job \
+    measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job lag_is_in_the_json \
     stopped_rank_holds_time_up_and_changes_nothing timeout_ends_a_job_that_waits_for_ever \
     many_ranks_on_few_processors bad_options_are_refused
