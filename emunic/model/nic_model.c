@@ -288,10 +288,9 @@ struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, const stru
 static void tell_completed(struct emu_nic_model *nm, struct node *n, struct emu_nic_event *e, uint64_t now_ps)
 {
     const struct emu_node_params *host = &nm->host;
-    bool is_send = e->kind == EMU_NIC_PUT || e->kind == EMU_NIC_BTE_PUT || e->kind == EMU_NIC_MESSAGE;
 
     e->at_ps = event_time(n, e->at.proc, now_ps);
-    if (is_send && e->bytes >= host->send_end_bytes_min && e->bytes <= host->send_end_bytes_max)
+    if (e->kind == EMU_NIC_MESSAGE && e->bytes >= host->send_end_bytes_min && e->bytes <= host->send_end_bytes_max)
         (void)serve(&n->procs[e->at.proc].core_ps, e->at_ps, host->send_end_ps);
     nm->program.completed(nm->program.ctx, nm, e);
 }

@@ -261,6 +261,9 @@ static void test_core_issues_puts_at_its_own_pace(void **state)
     assert_close(stream(&setup, &s).operations_per_s, 2 / 400e-9, 0.005);
     setup.host.store_kbs = 640000; /* 200 ns for 128 bytes */
     assert_close(stream(&setup, &s).operations_per_s, 2 / 600e-9, 0.005);
+    setup.host.send_end_ps = 5000 * NS; /* of messages */
+    setup.host.send_end_bytes_max = 128;
+    assert_close(stream(&setup, &s).operations_per_s, 2 / 600e-9, 0.005);
 }
 
 static void test_nics_on_one_set_of_tiles_share_it(void **state)
