@@ -36,7 +36,8 @@
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/virtual/inner.h"
 
-#define LOOK_NS      1000000u /* between two looks at processes */
+#define LOOK_NS      1000000u /* between two looks at processes, at least, */
+#define LOOK_SHARE   50u      /* and so many times as long as one takes: a system call for each process */
 #define STILL_NS     10000000u
 #define SPIN_NS      500000000u /* at first */
 #define SPIN_MIN_NS  4000000u
@@ -471,11 +472,14 @@ void emu_virtual_look_at_processes(struct emu_virtual *v, uint64_t now_ns)
 {
     struct emu_virtual_process *p;
 
-    if (now_ns - v->looked_ns < LOOK_NS)
+    if (now_ns - v->looked_ns < v->look_pause_ns)
         return;
     v->looked_ns = now_ns;
     LIST_FOREACH(p, &v->processes, link)
         look_at_process(v, p, now_ns);
+    v->look_pause_ns = LOOK_SHARE * (emu_clock_ns() - now_ns);
+    if (v->look_pause_ns < LOOK_NS)
+        v->look_pause_ns = LOOK_NS;
 }
 
 /* ---- processes ---- */

@@ -69,6 +69,7 @@ struct emu_virtual {
     uint64_t idle_ps;                      /* how far it has moved so without an effect */
     uint64_t idle_since_ns;                /* host time of the last such step, with others outside; 0: none */
     uint64_t looked_ns;                    /* host time of the last look at processes */
+    uint64_t look_pause_ns;                /* until the next */
     uint32_t n_came;
     bool is_blocked;           /* some clock runs, and time cannot pass it */
     bool is_stuck;             /* told: nothing can happen any more */
