@@ -166,7 +166,8 @@ SMAI_COLD dmapp_seg_desc_t *smai_check(struct smai_remote r, int pe, uint64_t le
 
 /*
  * sma_rma.c: checks, then DMAPP's calls. Descriptions go by value: so the short way has them in registers, writes
- * nothing to the stack and needs no canary there.
+ * nothing to the stack and needs no canary there. Its callers below put the description together anew, because one that
+ * is passed on whole would be stored ahead of the short way.
  */
 SMAI_COLD void smai_put_slowly(struct smai_remote r, const void *from, uint64_t len_bytes, bool is_nbi);
 SMAI_COLD void smai_get_slowly(struct smai_remote r, void *to, uint64_t len_bytes, bool is_nbi);

@@ -68,6 +68,7 @@ test_wrong_usage_gets_one_precise_line() {
     wrong "emunic run: --provider, --peer-timeout and --secure need --hosts" run --provider tcp true
     wrong "emunic run: --provider, --peer-timeout and --secure need --hosts" run --secure true
     wrong "emunic run: --peer-timeout: '0' is not a number of seconds" run --hosts localhost --peer-timeout 0 true
+    wrong "emunic run: --timeout: '0' is not a number of seconds" run --timeout 0 true
     wrong "emunic run: --members: 'x' is not" run --members x true
     wrong "emunic serve: --domain: '5' is not PTAG:COOKIE" serve --domain 5
     wrong "emunic serve: --domain: '256:1' is not PTAG:COOKIE" serve --domain 256:1
