@@ -90,6 +90,7 @@
     TEXT("EMUNIC_MEMORY", USER, "auto",                                                                                \
          "how registered memory is reached: auto, adopt (always), cma (never moved nor shared)")                       \
     TEXT("EMUNIC_ASLR", USER, "", "1: addresses of the ranks stay random; emunic run --aslr sets it")                  \
+    TEXT("EMUNIC_HUGE_PAGES", USER, "", "1: malloc of the ranks asks for huge pages; emunic run --huge-pages sets it") \
     TEXT("EMUNIC_NODE_VIEW", USER, "auto",                                                                             \
          "what ranks find of their node: auto, library, files, none; emunic run --real-hostname "                      \
          "sets files")                                                                                                 \

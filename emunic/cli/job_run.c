@@ -381,6 +381,8 @@ static bool set_rank_environment(const struct job *job)
                  setenv("EMUNIC_CLOCK", plan->has_real_clock ? "real" : "virtual", 1) == 0;
     if (is_set && plan->keeps_aslr)
         is_set = setenv("EMUNIC_ASLR", "1", 1) == 0;
+    if (is_set && plan->huge_pages)
+        is_set = setenv("EMUNIC_HUGE_PAGES", plan->huge_pages, 1) == 0;
     if (is_set && plan->keeps_hostname)
         is_set = setenv("EMUNIC_NODE_VIEW", "files", 1) == 0;
     if (is_set && plan->cabinet_columns)

@@ -106,6 +106,13 @@ bool emu_program_needs_portals(const char *path)
     return names_any(path, names);
 }
 
+bool emu_program_needs_shmem(const char *path)
+{
+    static const char *const names[] = { "libsma.so", NULL };
+
+    return names_any(path, names);
+}
+
 /* ---- MPI ---- */
 
 static bool has_word(const char *path)

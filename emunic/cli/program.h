@@ -10,6 +10,9 @@
 /** Is that a dynamic executable of this machine that names a library of Portals itself (libportals, libp3api)? */
 bool emu_program_needs_portals(const char *path);
 
+/** Is that a dynamic executable of this machine that names Cray's library of SHMEM itself (libsma)? */
+bool emu_program_needs_shmem(const char *path);
+
 /**
  * Are its messages those of MPI: a dynamic executable that names a library of MPI and none of ours itself, or a Python
  * whose module, text or script has the word mpi4py near its beginning?

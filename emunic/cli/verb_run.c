@@ -36,6 +36,9 @@
 enum mpi_kind { MPI_NONE, MPI_AUTO, MPI_GNI, MPI_PORTALS };
 static const char *const mpi_kinds[] = { "none", "auto", "gni", "portals", NULL };
 
+enum huge_pages { HUGE_PAGES_AUTO, HUGE_PAGES_NO, HUGE_PAGES_YES };
+static const char *const huge_pages_words[] = { "auto", "no", "yes", NULL };
+
 struct run {
     uint32_t n_ranks; /* 0: not given */
     uint32_t ppn;
@@ -45,9 +48,10 @@ struct run {
     const char *place;
     uint64_t wanted_first_nid; /* or NOT_GIVEN */
     uint32_t first_nid;
-    bool is_portals; /* the program */
-    bool is_mpi;     /* likewise */
-    uint32_t mpi;    /* enum mpi_kind */
+    bool is_portals;     /* the program */
+    bool is_mpi;         /* likewise */
+    uint32_t mpi;        /* enum mpi_kind */
+    uint32_t huge_pages; /* enum huge_pages */
     const char *server;
     const char *hosts_text;           /* as given, or NULL */
     struct emu_cli_hosts hosts;       /* owned */
@@ -138,6 +142,9 @@ static const struct emu_option options[] = {
       .refusal = "none of none, measured[:FACTOR], fixed:NS" },
     { "max-lag", 0, "PERCENT", "lag of a run in virtual time that makes its figures wrong, in percent of its time (1)",
       EMU_OPTION_TEXT(struct run, max_lag), .is_valid = emu_time_max_lag_is_valid, .refusal = "no percentage" },
+    { "huge-pages", 0, "WHEN",
+      "yes, no: malloc of the ranks asks the kernel for huge pages; auto (default): for programs of SHMEM",
+      EMU_OPTION_WORD(struct run, huge_pages, huge_pages_words) },
     { "aslr", 0, NULL, "addresses of the ranks stay random; else they are the same in every rank",
       EMU_OPTION_SET(struct run, plan.keeps_aslr) },
     { "real-hostname", 0, NULL, "ranks see the host's name; else each node has one of its own, nid00012 and the like",
@@ -284,6 +291,15 @@ static int choose_mpi(struct run *run)
     return EMU_EXIT_DONE;
 }
 
+/* Cray's guides ask users of SHMEM for huge pages; for others the 2 MiB that a process may take more are too dear. */
+static void choose_huge_pages(struct run *run, const char *program)
+{
+    if (run->huge_pages == HUGE_PAGES_AUTO && !getenv("EMUNIC_HUGE_PAGES") && emu_program_needs_shmem(program))
+        run->plan.huge_pages = "1";
+    else if (run->huge_pages != HUGE_PAGES_AUTO)
+        run->plan.huge_pages = run->huge_pages == HUGE_PAGES_YES ? "1" : "0";
+}
+
 static int find_programs(struct run *run)
 {
     char path[PATH_MAX];
@@ -299,6 +315,7 @@ static int find_programs(struct run *run)
     r = emu_cli_find_program(run->plan.program[0], path);
     if (r < 0)
         return emu_cli_fail("run", "%s: %s", run->plan.program[0], r == -ENOENT ? "no such program" : strerror(-r));
+    choose_huge_pages(run, path);
     run->is_portals = emu_program_needs_portals(path);
     run->is_mpi = emu_program_is_mpi(path, run->plan.program + 1);
     run->plan.mpirun = run->mpirun;

@@ -16,6 +16,8 @@
  * exec and reaches its children); EMUNIC_ASLR=1 leaves it as it is. Where that is refused (seccomp of a container),
  * rank 0 warns and all go on.
  *
+ * Huge pages: with EMUNIC_HUGE_PAGES=1 glibc's malloc asks for them (GLIBC_TUNABLES).
+ *
  * Node: the program finds a host name and /proc/cray_xt as its node would have them (mpi-shim/node). EMUNIC_NODE_VIEW:
  *
  *   auto     a host name in the kernel, in a UTS namespace of the process; where that is refused, as `library`
@@ -56,6 +58,7 @@
 #define NODE_MODULE  "/libemunic-node.so"               /* beside this program */
 #define BUILT_CLOCK  "/mpi-shim/clock/libemunic-clock.so"
 #define CLOCK_MODULE "/libemunic-clock.so"
+#define HUGE_PAGES   "glibc.malloc.hugetlb"
 #define NAME_FORMAT  "nid%05u" /* spec/cray-runtime.md 4.2 */
 
 /* Folders of a build folder that hold libraries. */
@@ -349,6 +352,25 @@ static int give_clock(uint32_t rank)
     return 0;
 }
 
+/*
+ * The first touch of a large buffer costs a page fault for each page; with huge pages one for 2 MiB. It is what Cray's
+ * craype-hugepages modules are for. glibc does it for its own malloc, by a tunable that it reads once, at exec. What
+ * the user has said about it stands.
+ */
+static int give_huge_pages(void)
+{
+    const char *wanted = getenv("EMUNIC_HUGE_PAGES");
+    const char *others = getenv("GLIBC_TUNABLES");
+    char text[4096];
+
+    if (!wanted || !wanted[0] || strcmp(wanted, "0") == 0 || (others && strstr(others, HUGE_PAGES)))
+        return 0;
+    if (snprintf(text, sizeof(text), "%s%s%s=1", others ? others : "", others && others[0] ? ":" : "", HUGE_PAGES) >=
+        (int)sizeof(text))
+        return -E2BIG;
+    return setenv("GLIBC_TUNABLES", text, 1) == 0 ? 0 : -errno;
+}
+
 /* ---- life ---- */
 
 static void fix_addresses(uint32_t rank)
@@ -410,6 +432,8 @@ int main(int argc, char **argv)
         r = give_view(&rank);
     if (r == 0)
         r = give_clock(rank.rank);
+    if (r == 0)
+        r = give_huge_pages();
     if (r < 0) {
         say("rank %u: environment: %s", rank.rank, strerror(-r));
         return 1;

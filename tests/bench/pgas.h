@@ -13,6 +13,8 @@
  *                                   buffer by a fetching add, one put for each pair of PEs, a barrier, and counting
  *   pgas_sort_exchange_rate         the same keys by the time between two barriers in which they change hands: the
  *                                   library's part of the sort, which is 5 % of all; the rest is the program's own work
+ *   pgas_sort_anew_rate             the same sort with the range of keys and the memory of real ones: keys, buckets and
+ *                                   counts are asked for anew in each round (128 MiB of counts for each PE of two)
  *   pgas_put8_signal_half_round_trip  as the first with put-with-signal, where OpenSHMEM is 1.5
  *   pgas_barrierN_time, _sumN_time  of N PEs
  */
@@ -22,6 +24,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/common.h"
@@ -34,6 +37,8 @@
 #define SORT_KEYS       262144u
 #define SORT_KEY_BITS   18
 #define SORT_ROUNDS     20
+#define ANEW_KEY_BITS   26
+#define ANEW_ROUNDS     4
 
 /* Symmetric. */
 struct pgas {
@@ -136,47 +141,55 @@ static void measure_gups(long n)
         bench_print("pgas_gups_rate", (double)n_updates / (bench_now_us() - start_us), "M/s");
 }
 
-static int sort_owner(uint32_t key)
+/* SORT_KEYS each of keys and buckets, one count for each possible key. */
+struct sort {
+    unsigned key_bits;
+    uint32_t *keys;
+    uint32_t *buckets;
+    uint32_t *counts;
+};
+
+static int sort_owner(uint32_t key, unsigned key_bits)
 {
-    return (int)((uint64_t)key * (uint64_t)n_pes >> SORT_KEY_BITS);
+    return (int)((uint64_t)key * (uint64_t)n_pes >> key_bits);
 }
 
 /* In the order of their owners, and where each owner's begin. */
-static void sort_into_buckets(const uint32_t *keys, uint32_t *buckets, uint32_t *first)
+static void sort_into_buckets(const struct sort *sort, uint32_t *first)
 {
     uint32_t at[3] = { 0 };
 
     for (uint32_t i = 0; i < SORT_KEYS; i++)
-        at[sort_owner(keys[i]) + 1]++;
+        at[sort_owner(sort->keys[i], sort->key_bits) + 1]++;
     at[2] += at[1];
     memcpy(first, at, sizeof(at));
     for (uint32_t i = 0; i < SORT_KEYS; i++)
-        buckets[at[sort_owner(keys[i])]++] = keys[i];
+        sort->buckets[at[sort_owner(sort->keys[i], sort->key_bits)]++] = sort->keys[i];
 }
 
 /* Of two PEs. Adds what the exchange took. Answers 0 if a key of another owner has come, or one is missing. */
-static uint64_t sort_round(const uint32_t *keys, uint32_t *buckets, uint32_t *counts, double *exchange_us)
+static uint64_t sort_round(const struct sort *sort, double *exchange_us)
 {
     uint64_t n_counted = 0;
     uint32_t first[3];
     double start_us;
 
-    sort_into_buckets(keys, buckets, first);
+    sort_into_buckets(sort, first);
     op_barrier();
     start_us = bench_now_us();
     for (int i = 0; i < n_pes; i++) {
         int pe = (own_pe + i) % n_pes;
         uint32_t n = first[pe + 1] - first[pe];
 
-        op_put_keys_nbi(mine->keys + op_fadd_n(&mine->n_keys, n, pe), buckets + first[pe], n, pe);
+        op_put_keys_nbi(mine->keys + op_fadd_n(&mine->n_keys, n, pe), sort->buckets + first[pe], n, pe);
     }
     op_complete();
     op_barrier();
     *exchange_us += bench_now_us() - start_us;
-    memset(counts, 0, sizeof(*counts) << SORT_KEY_BITS);
+    memset(sort->counts, 0, sizeof(*sort->counts) << sort->key_bits);
     for (uint64_t i = 0; i < mine->n_keys; i++) {
-        counts[mine->keys[i]]++;
-        n_counted += sort_owner(mine->keys[i]) == own_pe;
+        sort->counts[mine->keys[i]]++;
+        n_counted += sort_owner(mine->keys[i], sort->key_bits) == own_pe;
     }
     n_counted = n_counted == mine->n_keys ? n_counted : 0;
     mine->n_keys = 0;
@@ -184,33 +197,74 @@ static uint64_t sort_round(const uint32_t *keys, uint32_t *buckets, uint32_t *co
     return n_counted;
 }
 
+static void make_keys(const struct sort *sort)
+{
+    uint64_t x = (uint64_t)own_pe + 1;
+
+    for (uint32_t i = 0; i < SORT_KEYS; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        sort->keys[i] = (uint32_t)(x >> (64 - sort->key_bits));
+    }
+}
+
 static void measure_sort(void)
 {
     static uint32_t counts[1u << SORT_KEY_BITS];
     static uint32_t buckets[SORT_KEYS];
     static uint32_t keys[SORT_KEYS];
+    struct sort sort = { .key_bits = SORT_KEY_BITS, .keys = keys, .buckets = buckets, .counts = counts };
     double n_keys = (double)n_pes * SORT_KEYS * SORT_ROUNDS;
-    uint64_t x = (uint64_t)own_pe + 1;
     double exchange_us = 0;
     double start_us = 0;
 
-    for (uint32_t i = 0; i < SORT_KEYS; i++) {
-        x = x * 6364136223846793005u + 1442695040888963407u;
-        keys[i] = (uint32_t)(x >> (64 - SORT_KEY_BITS));
-    }
+    make_keys(&sort);
     op_barrier();
     for (int i = -2; i < SORT_ROUNDS; i++) {
         if (i == 0) {
             exchange_us = 0;
             start_us = bench_now_us();
         }
-        if (sort_round(keys, buckets, counts, &exchange_us) == 0)
+        if (sort_round(&sort, &exchange_us) == 0)
             return;
     }
     if (own_pe == 0) {
         bench_print("pgas_sort_rate", n_keys / (bench_now_us() - start_us), "M/s");
         bench_print("pgas_sort_exchange_rate", n_keys / exchange_us, "M/s");
     }
+}
+
+static uint64_t sort_round_anew(void)
+{
+    struct sort sort = { .key_bits = ANEW_KEY_BITS,
+                         .keys = malloc(SORT_KEYS * sizeof(*sort.keys)),
+                         .buckets = malloc(SORT_KEYS * sizeof(*sort.buckets)),
+                         .counts = malloc(sizeof(*sort.counts) << ANEW_KEY_BITS) };
+    double exchange_us = 0;
+    uint64_t n_counted = 0;
+
+    if (sort.keys && sort.buckets && sort.counts) {
+        make_keys(&sort);
+        n_counted = sort_round(&sort, &exchange_us);
+    }
+    free(sort.counts);
+    free(sort.buckets);
+    free(sort.keys);
+    return n_counted;
+}
+
+static void measure_sort_anew(void)
+{
+    double start_us = 0;
+
+    for (int i = -1; i < ANEW_ROUNDS; i++) {
+        if (i == 0)
+            start_us = bench_now_us();
+        if (sort_round_anew() == 0)
+            return;
+    }
+    if (own_pe == 0)
+        bench_print("pgas_sort_anew_rate", (double)n_pes * SORT_KEYS * ANEW_ROUNDS / (bench_now_us() - start_us),
+                    "M/s");
 }
 
 static void signal_ping_pong(long n, uint64_t first)
@@ -284,6 +338,7 @@ static void measure(const struct bench_options *options)
     measure_together(n / 20 + 1);
     measure_gups(n);
     measure_sort();
+    measure_sort_anew();
     if (HAS_SIGNAL)
         measure_signal(n);
 }

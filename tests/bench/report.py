@@ -104,7 +104,10 @@ TARGETS = [
           # The program's own work is 95 % of the first: with an exchange that takes no time the ratio would be 1.06. So
           # the second is the library's part of the same rounds, by the same bound.
           ("integer sort by buckets", "pgas_sort_rate", None, None, ">=", 1.1),
-          ("integer sort, the exchange alone", "pgas_sort_exchange_rate", None, None, ">=", 1.1))),
+          ("integer sort, the exchange alone", "pgas_sort_exchange_rate", None, None, ">=", 1.1),
+          # As sorts like ISx are written: malloc and free in each round. emunic run gives malloc huge pages, oshrun does
+          # not; the first touch of the counts is most of the time.
+          ("integer sort, memory anew in each round", "pgas_sort_anew_rate", None, None, ">=", 1.1))),
     ("SHMEM 8-byte put above DMAPP, ns", ("pgas_put8_stream_time", None, "emunic shmem"),
      [("pgas_put8_stream_time", None, "emunic dmapp")], None, "<=", 3),
     ("SHMEM stream of puts / DMAPP", ("pgas_put8_stream_time", None, "emunic shmem"),

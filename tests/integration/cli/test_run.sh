@@ -260,6 +260,24 @@ test_a_portals_map_of_the_user_stays_and_that_of_an_outer_job_goes() {
     see 1 PTL_MY_RID 1
 }
 
+test_malloc_asks_for_huge_pages_where_that_is_wanted() {
+    unset GLIBC_TUNABLES
+    ranks_see -n 1
+    [ -z "$(get 0 GLIBC_TUNABLES)" ] || bad "tunables: $(get 0 GLIBC_TUNABLES)"
+    ranks_see -n 1 --huge-pages yes
+    see 0 GLIBC_TUNABLES glibc.malloc.hugetlb=1
+    EMUNIC_HUGE_PAGES=1 ranks_see -n 1
+    see 0 GLIBC_TUNABLES glibc.malloc.hugetlb=1
+    EMUNIC_HUGE_PAGES=1 ranks_see -n 1 --huge-pages no
+    [ -z "$(get 0 GLIBC_TUNABLES)" ] || bad "tunables: $(get 0 GLIBC_TUNABLES)"
+    GLIBC_TUNABLES=glibc.malloc.arena_max=2 ranks_see -n 1 --huge-pages yes
+    see 0 GLIBC_TUNABLES glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1
+    GLIBC_TUNABLES=glibc.malloc.hugetlb=0 ranks_see -n 1 --huge-pages yes
+    see 0 GLIBC_TUNABLES glibc.malloc.hugetlb=0
+    call run -q --huge-pages perhaps -- true
+    expect_status 2
+}
+
 # see_addresses OPTION...: in $dir/places where a program's data, heap and stack begin in each rank, one line each.
 see_addresses() {
     call run -q -n 4 "$@" -- sh -c 'echo $(sed -n "s/^\([0-9a-f]*\)-.*\(heap\]\|stack\]\|sed\)$/\1/p" /proc/self/maps)'
@@ -366,6 +384,7 @@ run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with
     output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \
     ranks_see_what_a_cray_launcher_sets ranks_see_the_environment_of_run \
     a_portals_map_of_the_user_stays_and_that_of_an_outer_job_goes addresses_are_the_same_in_every_rank \
+    malloc_asks_for_huge_pages_where_that_is_wanted \
     an_option_keeps_addresses_random the_daemon_and_mpirun_keep_their_addresses_random \
     a_refusal_is_told_once_and_the_job_goes_on our_libraries_come_first_and_others_stay \
     two_jobs_at_once_have_different_credentials forty_ranks_on_three_nodes a_rank_without_a_job_says_so

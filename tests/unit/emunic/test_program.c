@@ -79,6 +79,17 @@ static void test_libraries_of_both_dialects_are_portals(void **state)
     assert_false(names(""));
 }
 
+static void test_libsma_is_shmem(void **state)
+{
+    (void)state;
+    names("libsma.so.1");
+    assert_true(emu_program_needs_shmem(path));
+    names("libsmartcols.so.1");
+    assert_false(emu_program_needs_shmem(path));
+    names("libugni.so.0");
+    assert_false(emu_program_needs_shmem(path));
+}
+
 static void test_other_files_are_not(void **state)
 {
     struct image image = program_with("libportals.so.1");
@@ -134,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_libraries_of_both_dialects_are_portals),
+        cmocka_unit_test(test_libsma_is_shmem),
         cmocka_unit_test(test_other_files_are_not),
         cmocka_unit_test(test_files_that_lie_or_end_early_are_survived),
     };
