@@ -104,7 +104,7 @@ static const struct emu_option options[] = {
       .unit = "ranks per node" },
     { "machine", 'm', "SPEC", "machine file or its name, overrides behind a colon (default: aries)",
       EMU_OPTION_TEXT(struct run, machine) },
-    { "place", 0, "POLICY", "nodes to take: linear (default), scatter, random:SEED",
+    { "place", 0, "POLICY", "nodes to take: linear (default), scatter, random:SEED, nids:LIST with a list as 6,7,10-13",
       EMU_OPTION_TEXT(struct run, place) },
     { "first-nid", 0, "N", "lowest node to take (default: 0; 1 for a program that is linked with Portals)",
       EMU_OPTION_NUMBER(struct run, wanted_first_nid, 0, INT32_MAX) },
@@ -344,13 +344,18 @@ static int choose_machine(struct run *run)
     return run->machine_spec ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
 }
 
+static bool has_list(const struct run *run)
+{
+    return strncmp(run->place, "nids:", strlen("nids:")) == 0;
+}
+
 /* Old Portals programs take node 0 for themselves. Where the machine has no node to spare they get it all the same. */
 static void choose_first_nid(struct run *run, const struct emu_machine *machine)
 {
     if (run->wanted_first_nid != NOT_GIVEN)
         run->first_nid = (uint32_t)run->wanted_first_nid;
     else
-        run->first_nid = run->is_portals && run->n_nodes < emu_machine_n_nodes(machine) ? 1 : 0;
+        run->first_nid = run->is_portals && !has_list(run) && run->n_nodes < emu_machine_n_nodes(machine) ? 1 : 0;
 }
 
 /* The placement without the nodes below the first one: of as many nodes more, the first that remain. Caller frees. */
@@ -387,6 +392,15 @@ static int too_small(const struct run *run, const struct emu_machine *machine)
                         run->n_ranks, run->ppn, run->n_nodes, from, run->machine_spec, emu_machine_n_nodes(machine));
 }
 
+static int refuse_list(const struct run *run, const struct emu_machine *machine, int r)
+{
+    if (r == -ENODATA)
+        return emu_cli_usage("run", "--place: '%s' has fewer nodes than the %u of %u ranks with %u per node",
+                             run->place, run->n_nodes + run->first_nid, run->n_ranks, run->ppn);
+    return emu_cli_usage("run", "--place: '%s': machine %s has the nodes 0 to %u", run->place, run->machine_spec,
+                         emu_machine_n_nodes(machine) - 1);
+}
+
 static int place_ranks(struct run *run, const struct emu_machine *machine)
 {
     uint32_t *nids = NULL;
@@ -398,10 +412,12 @@ static int place_ranks(struct run *run, const struct emu_machine *machine)
     for (uint32_t rank = 0; r == 0 && rank < run->n_ranks; rank++)
         run->rank_nids[rank] = nids[rank / run->ppn];
     free(nids);
+    if (has_list(run) && (r == -ENODATA || (r == -ERANGE && run->n_nodes <= emu_machine_n_nodes(machine))))
+        return refuse_list(run, machine, r);
     if (r == -ERANGE)
         return too_small(run, machine);
     if (r == -EINVAL)
-        return emu_cli_usage("run", "--place: '%s' is none of linear, scatter, random:SEED", run->place);
+        return emu_cli_usage("run", "--place: '%s' is none of linear, scatter, random:SEED, nids:LIST", run->place);
     if (r < 0)
         return emu_cli_fail("run", "placement: %s", strerror(-r));
     return EMU_EXIT_DONE;

@@ -60,22 +60,79 @@ static int place_randomly(const struct emu_machine *m, uint64_t seed, uint32_t n
     return 0;
 }
 
-/* A whole decimal 64-bit number and nothing else. */
+/* A decimal 64-bit number. Returns what stands behind it; NULL: there is none. */
+static const char *parse_number(const char *text, uint64_t *number_out)
+{
+    uint64_t number = 0;
+
+    if (*text < '0' || *text > '9')
+        return NULL;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        if (__builtin_mul_overflow(number, UINT64_C(10), &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
+            return NULL;
+    }
+    *number_out = number;
+    return text;
+}
+
+/* A whole number and nothing else. */
 static bool parse_seed(const char *text, uint64_t *seed_out)
 {
-    uint64_t seed = 0;
+    const char *end = parse_number(text, seed_out);
 
-    if (*text == '\0')
-        return false;
-    for (; *text != '\0'; text++) {
-        if (*text < '0' || *text > '9')
-            return false;
-        if (__builtin_mul_overflow(seed, UINT64_C(10), &seed) ||
-            __builtin_add_overflow(seed, (uint64_t)(*text - '0'), &seed))
-            return false;
+    return end && *end == '\0';
+}
+
+/* "6" or "10-13", and the comma behind it. Returns what follows; NULL: neither. */
+static const char *parse_range(const char *text, uint64_t *first_out, uint64_t *last_out)
+{
+    text = parse_number(text, first_out);
+    *last_out = *first_out;
+    if (text && *text == '-')
+        text = parse_number(text + 1, last_out);
+    if (!text || *last_out < *first_out || (*text == ',' && text[1] == '\0'))
+        return NULL;
+    return *text == ',' ? text + 1 : *text == '\0' ? text : NULL;
+}
+
+/* is_taken: one for each node of the machine, all false. nids_out NULL: only looks whether the list is good. */
+static int take_listed(const struct emu_machine *m, const char *list, bool *is_taken, uint32_t n_nodes,
+                       uint32_t *nids_out)
+{
+    uint32_t n = 0;
+    uint64_t first = 0;
+    uint64_t last;
+
+    do {
+        list = parse_range(list, &first, &last);
+        if (!list)
+            return -EINVAL;
+        if (last >= m->n_nodes)
+            return -ERANGE;
+        for (uint64_t nid = first; nid <= last; nid++) {
+            if (is_taken[nid])
+                return -EINVAL;
+            is_taken[nid] = true;
+            if (nids_out && n < n_nodes)
+                nids_out[n] = (uint32_t)nid;
+            n++;
+        }
+    } while (*list);
+    return n < n_nodes ? -ENODATA : 0;
+}
+
+static int place_listed(const struct emu_machine *m, const char *list, uint32_t n_nodes, uint32_t *nids_out)
+{
+    bool *is_taken = calloc(m->n_nodes, sizeof(*is_taken));
+    int r = is_taken ? take_listed(m, list, is_taken, n_nodes, NULL) : -ENOMEM;
+
+    if (r == 0) {
+        memset(is_taken, 0, m->n_nodes * sizeof(*is_taken));
+        r = take_listed(m, list, is_taken, n_nodes, nids_out);
     }
-    *seed_out = seed;
-    return true;
+    free(is_taken);
+    return r;
 }
 
 int emu_machine_placement(const struct emu_machine *m, const char *policy, uint32_t n_nodes, uint32_t *nids_out)
@@ -94,5 +151,7 @@ int emu_machine_placement(const struct emu_machine *m, const char *policy, uint3
     }
     if (strncmp(policy, "random:", strlen("random:")) == 0 && parse_seed(policy + strlen("random:"), &seed))
         return place_randomly(m, seed, n_nodes, nids_out);
+    if (strncmp(policy, "nids:", strlen("nids:")) == 0)
+        return place_listed(m, policy + strlen("nids:"), n_nodes, nids_out);
     return -EINVAL;
 }

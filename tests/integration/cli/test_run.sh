@@ -31,12 +31,25 @@ test_a_machine_that_is_too_small_is_refused_with_advice() {
     expect_status 0
 }
 
+test_a_list_places_the_ranks() {
+    ranks_see -n 3 --place nids:9,2,40-50
+    see 0 EMUNIC_NID 9
+    see 1 EMUNIC_NID 2
+    see 2 EMUNIC_NID 40
+}
+
 test_a_wrong_placement_is_refused() {
     call run -n 2 --place sideways -- true
     expect_status 2
-    expect_error_line "--place: 'sideways' is none of linear, scatter, random:SEED"
+    expect_error_line "--place: 'sideways' is none of linear, scatter, random:SEED, nids:LIST"
     call run -n 2 --place random: -- true
     expect_status 2
+    call run -n 3 --place nids:5,9 -- true
+    expect_status 2
+    expect_error_line "--place: 'nids:5,9' has fewer nodes than the 3 of 3 ranks with 1 per node"
+    call run -n 1 --place nids:5,70000 -- true
+    expect_status 2
+    expect_error_line "--place: 'nids:5,70000': machine"
     expect_nothing_left
 }
 
@@ -383,7 +396,7 @@ run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with
     what_ranks_say_themselves_is_left_as_it_is mpirun_explains_if_asked what_mpirun_has_to_say_is_not_lost \
     output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \
     ranks_see_what_a_cray_launcher_sets ranks_see_the_environment_of_run \
-    a_portals_map_of_the_user_stays_and_that_of_an_outer_job_goes addresses_are_the_same_in_every_rank \
+    a_list_places_the_ranks a_portals_map_of_the_user_stays_and_that_of_an_outer_job_goes addresses_are_the_same_in_every_rank \
     malloc_asks_for_huge_pages_where_that_is_wanted \
     an_option_keeps_addresses_random the_daemon_and_mpirun_keep_their_addresses_random \
     a_refusal_is_told_once_and_the_job_goes_on our_libraries_come_first_and_others_stay \

@@ -112,6 +112,26 @@ static void test_generator_is_splitmix64(void **state)
     assert_true(emu_random_next(&random) == UINT64_C(3203168211198807973));
 }
 
+static void test_listed_nodes_come_in_the_order_of_the_list(void **state)
+{
+    static const uint32_t expected[] = { 17, 3, 100, 101, 102 };
+    uint32_t nids[5];
+
+    assert_int_equal(emu_machine_placement(*state, "nids:17,3,100-102", 5, nids), 0);
+    assert_memory_equal(nids, expected, sizeof(nids));
+    assert_int_equal(emu_machine_placement(*state, "nids:17,3,100-239", 3, nids), 0);
+    assert_memory_equal(nids, expected, 3 * sizeof(nids[0]));
+}
+
+static void test_a_list_that_is_too_short_or_leaves_the_machine_is_refused(void **state)
+{
+    uint32_t nids[5];
+
+    assert_int_equal(emu_machine_placement(*state, "nids:1-4", 5, nids), -ENODATA);
+    assert_int_equal(emu_machine_placement(*state, "nids:1,240", 1, nids), -ERANGE);
+    assert_int_equal(emu_machine_placement(*state, "nids:0-18446744073709551615", 1, nids), -ERANGE);
+}
+
 static void test_no_nodes_is_a_placement(void **state)
 {
     assert_int_equal(emu_machine_placement(*state, "scatter", 0, NULL), 0);
@@ -128,8 +148,11 @@ static void test_more_nodes_than_there_are_is_refused(void **state)
 static void test_unknown_policy_or_bad_seed_is_refused(void **state)
 {
     static const char *const policies[] = {
-        "",         "Linear", "random", "random:", "random:x", "random:-1", "random:1 ", "random:18446744073709551616",
-        "linear:1",
+        "",         "Linear",     "random",    "random:",
+        "random:x", "random:-1",  "random:1 ", "random:18446744073709551616",
+        "linear:1", "nids:",      "nids:,",    "nids:1,",
+        "nids:a",   "nids:1-",    "nids:3-2",  "nids:1;2",
+        "nids:1,1", "nids:1-4,3", "nids:-1",   "nids:1 ",
     };
     uint32_t nids[1] = { 77 };
 
@@ -149,6 +172,8 @@ int main(void)
         cmocka_unit_test(test_smaller_random_job_is_the_start_of_a_larger_one),
         cmocka_unit_test(test_random_treats_all_nodes_alike),
         cmocka_unit_test(test_generator_is_splitmix64),
+        cmocka_unit_test(test_listed_nodes_come_in_the_order_of_the_list),
+        cmocka_unit_test(test_a_list_that_is_too_short_or_leaves_the_machine_is_refused),
         cmocka_unit_test(test_no_nodes_is_a_placement),
         cmocka_unit_test(test_more_nodes_than_there_are_is_refused),
         cmocka_unit_test(test_unknown_policy_or_bad_seed_is_refused),
