@@ -9,6 +9,9 @@
  * without moving its clock is taken to wait for the signal: its processor time is its time then, which its clock does
  * not show. A timer that is behind that happens.
  *
+ * A thread that was let go on at a timer's time makes it happen itself, and its sleep ends by that. So a thread counts
+ * from COMPUTES_NS of processor time on after its clock was seen to move.
+ *
  * The thread is started by the first timer that is not set in a signal handler, has all signals blocked, and stays.
  */
 #include <linux/futex.h>
@@ -27,6 +30,7 @@
 
 #define LOOK_NS     10000000l
 #define LOOK_MAX_NS 320000000l
+#define COMPUTES_NS 1000000u
 #define SPIN_NS     500000000u /* computing that costs nothing: what is shorter is no time */
 
 /* A clock when it was seen to move last. */
@@ -51,7 +55,7 @@ static bool processor_ns(uint32_t tid, uint64_t *ns_out)
     return true;
 }
 
-/* How far the clock is, ns. *computes_out becomes true if its thread has used the processor. */
+/* How far the clock of a thread that computes is, ns; 0: it does not. *computes_out: it has used the processor. */
 static uint64_t time_of(const struct emu_vclock_page *page, const struct emu_vclock *c, struct seen *seen,
                         bool *computes_out)
 {
@@ -61,12 +65,14 @@ static uint64_t time_of(const struct emu_vclock_page *page, const struct emu_vcl
 
     if (atomic_load(&c->state) != EMU_VCLOCK_RUNS || !processor_ns(tid, &cpu_ns)) {
         seen->tid = 0;
-        return now_ps / 1000;
+        return 0;
     }
     if (seen->tid != tid || seen->now_ps != now_ps)
         *seen = (struct seen){ .tid = tid, .now_ps = now_ps, .cpu_ns = cpu_ns };
     *computes_out = *computes_out || cpu_ns > seen->last_cpu_ns;
     seen->last_cpu_ns = cpu_ns;
+    if (cpu_ns - seen->cpu_ns < COMPUTES_NS)
+        return 0;
     if (page->compute == EMU_VCLOCK_COMPUTE_MEASURED)
         return now_ps / 1000 + (cpu_ns - atomic_load(&c->cpu_ns)) / 1000 * page->factor_ppm / 1000;
     return now_ps / 1000 + (cpu_ns - seen->cpu_ns >= SPIN_NS ? cpu_ns - seen->cpu_ns : 0);
@@ -82,7 +88,7 @@ static bool look(struct seen seen[EMU_VCLOCKS])
     for (uint32_t i = 0; page && i < EMU_VCLOCKS; i++) {
         uint64_t ns = time_of(page, &page->clocks[i], &seen[i], &computes);
 
-        if (seen[i].tid != 0 && ns > latest_ns)
+        if (ns > latest_ns)
             latest_ns = ns;
     }
     clock_timers_fire(latest_ns);
