@@ -10,6 +10,9 @@
  *   released ── change ──> quiesced ── EMUNIC_QUIESCE has passed, nothing on the way ──> released
  *                           └─ change: the time starts anew
  *
+ * In virtual time all of this has its durations there, and there is no limit to what is on the way: the model loads the
+ * new routes when it is empty. A machine that is broken at virtual time 0 begins so.
+ *
  * What is on the way may take longer than DRAIN_NS: then traffic is released all the same, and a transfer whose target
  * is out of reach ends with an error.
  *
@@ -29,7 +32,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/base/clock.h"
 #include "emunic/base/log.h"
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/errors/error_stream.h"
@@ -39,6 +41,7 @@
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/flows.h"
 #include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/server_time.h"
 #include "emunic/daemon/world/ways.h"
 #include "emunic/daemon/world/word_list.h"
 #include "emunic/fabric/link.h"
@@ -95,6 +98,7 @@ static int make(struct emu_server *server)
     n->errors = calloc(n_links, sizeof(*n->errors));
     if (n->past && n->errors)
         r = emu_fault_map_create(server->machine, &n->ways.faults);
+    n->ways.schedule_ns = UINT64_MAX;
     server->slots[EMU_SERVER_NETWORK] = n;
     server->slots[EMU_SERVER_WAYS] = &n->ways;
     if (r < 0)
@@ -210,13 +214,23 @@ static void set_paths(struct emu_server *server)
     }
 }
 
+/* When the first change of the schedule is due. */
+static void note_schedule(struct emu_network *n)
+{
+    n->ways.schedule_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < n->n_pending; i++) {
+        if (n->pending[i].at_ns < n->ways.schedule_ns)
+            n->ways.schedule_ns = n->pending[i].at_ns;
+    }
+}
+
 static void quiesce(struct emu_server *server)
 {
     struct emu_network *n = network_of(server);
 
     n->ways.changes++;
-    n->ways.quiesces += n->ways.quiesced_at_ns == 0;
-    n->ways.quiesced_at_ns = emu_clock_ns();
+    n->ways.quiesces += n->ways.quiesced_at_ns == 0 && emu_server_now_ns(server) != 0;
+    n->ways.quiesced_at_ns = emu_server_now_ns(server);
 }
 
 static int change_now(struct emu_server *server, const struct emu_msg_network *change)
@@ -278,7 +292,9 @@ int emu_network_change(struct emu_server *server, const struct emu_msg_network *
     n = network_of(server);
     if (n->n_pending == EMU_NETWORK_PENDING_MAX)
         return -ENOSPC;
-    n->pending[n->n_pending++] = (struct pending){ .change = *change, .at_ns = emu_clock_ns() + change->after_ns };
+    n->pending[n->n_pending++] =
+        (struct pending){ .change = *change, .at_ns = emu_server_now_ns(server) + change->after_ns };
+    note_schedule(n);
     return 0;
 }
 
@@ -450,7 +466,7 @@ static int order_change(struct emu_server *server, const struct emu_msg_network 
 static void make_due_changes(struct emu_server *server)
 {
     struct emu_network *n = network_of(server);
-    uint64_t now_ns = emu_clock_ns();
+    uint64_t now_ns = emu_server_now_ns(server);
     int due;
 
     while ((due = find_due(n, now_ns)) >= 0) {
@@ -466,6 +482,7 @@ static void make_due_changes(struct emu_server *server)
         if (r < 0)
             emu_log(EMU_LOG_ERROR, "network: a change of the schedule is left out: no memory (%d)", r);
     }
+    note_schedule(n);
 }
 
 /* ---- releasing ---- */
@@ -481,18 +498,24 @@ static bool is_anything_on_the_way(const struct emu_server *server)
     return false;
 }
 
+static bool may_release(const struct emu_server *server)
+{
+    const struct emu_server_time *time = emu_server_virtual_time(server);
+    uint64_t age_ns = emu_server_now_ns(server) - network_of(server)->ways.quiesced_at_ns;
+
+    if (age_ns < server->settings.quiesce_ns)
+        return false;
+    return time ? time->n_under_way == 0 : age_ns >= DRAIN_NS || !is_anything_on_the_way(server);
+}
+
 static unsigned look(struct emu_server *server)
 {
     struct emu_network *n = network_of(server);
-    uint64_t age_ns;
 
     emu_watcher_round(server);
     if (n && n->n_pending > 0)
         make_due_changes(server);
-    if (!emu_network_is_quiesced(server))
-        return 0;
-    age_ns = emu_clock_ns() - n->ways.quiesced_at_ns;
-    if (age_ns < server->settings.quiesce_ns || (age_ns < DRAIN_NS && is_anything_on_the_way(server)))
+    if (!emu_network_is_quiesced(server) || !may_release(server))
         return 0;
     n->ways.quiesced_at_ns = 0;
     tell_domains(server, EMU_ERROR_ROUTES, NULL);
@@ -501,18 +524,13 @@ static unsigned look(struct emu_server *server)
     return 0;
 }
 
+/* Virtual time asks for itself (emu_network_next_ns()). */
 static uint64_t next_ns(const struct emu_server *server)
 {
-    const struct emu_network *n = network_of(server);
-    uint64_t first_ns = emu_watcher_next_ns(server);
+    uint64_t watcher_ns = emu_watcher_next_ns(server);
+    uint64_t network_ns = emu_server_virtual_time(server) ? UINT64_MAX : emu_network_next_ns(server);
 
-    if (emu_network_is_quiesced(server) && n->ways.quiesced_at_ns + server->settings.quiesce_ns < first_ns)
-        first_ns = n->ways.quiesced_at_ns + server->settings.quiesce_ns;
-    for (uint32_t i = 0; n && i < n->n_pending; i++) {
-        if (n->pending[i].at_ns < first_ns)
-            first_ns = n->pending[i].at_ns;
-    }
-    return first_ns;
+    return watcher_ns < network_ns ? watcher_ns : network_ns;
 }
 
 /* ---- the part ---- */

@@ -55,7 +55,7 @@ static uint64_t horizon_ps(const struct emu_virtual *v, uint64_t at_ps)
     uint64_t next_ps = emu_sim_next_ps(emu_nic_model_sim(v->model));
     uint64_t after_ps = at_ps + emu_nic_lookahead_ps(v->model);
 
-    if (!STAILQ_EMPTY(&v->due) || at_ps > v->now_ps)
+    if (!STAILQ_EMPTY(&v->due) || at_ps > v->time.now_ps)
         return 0;
     return next_ps < after_ps ? next_ps : after_ps;
 }
@@ -106,7 +106,7 @@ static uint64_t reached_ps(const struct emu_virtual *v)
 {
     const struct emu_virtual_effect *first = STAILQ_FIRST(&v->due);
 
-    return first && first->at_ps > v->now_ps ? first->at_ps : v->now_ps;
+    return first && first->at_ps > v->time.now_ps ? first->at_ps : v->time.now_ps;
 }
 
 /* The state that the thread has stored: a new request, or what is known. */
@@ -123,7 +123,7 @@ static void take_request(struct emu_virtual *v, struct clock_end *end, const str
             end->is_absent = false;
     }
     if (state == EMU_VCLOCK_LOOKS && end->state != EMU_VCLOCK_LOOKS)
-        look_at(end, end->now_ps > v->now_ps ? end->now_ps : v->now_ps);
+        look_at(end, end->now_ps > v->time.now_ps ? end->now_ps : v->time.now_ps);
     else if (state == EMU_VCLOCK_RETURNS && end->state != EMU_VCLOCK_LOOKS)
         look_at(end, end->now_ps > reached_ps(v) ? end->now_ps : reached_ps(v));
     else if (state == EMU_VCLOCK_WAITS && end->state == EMU_VCLOCK_LOOKS)
@@ -131,7 +131,7 @@ static void take_request(struct emu_virtual *v, struct clock_end *end, const str
     else if (state != EMU_VCLOCK_LOOKS && state != EMU_VCLOCK_RETURNS)
         end->state = state;
     if (end->state == EMU_VCLOCK_WAITS && end->has_news)
-        look_at(end, on_grid(c, end->now_ps, v->now_ps));
+        look_at(end, on_grid(c, end->now_ps, v->time.now_ps));
 }
 
 static bool is_earlier(uint64_t a_ps, const struct emu_virtual_process *a, uint64_t b_ps,
@@ -284,6 +284,19 @@ bool emu_virtual_is_asked(const struct emu_virtual *v)
     return false;
 }
 
+bool emu_virtual_has_pollers(const struct emu_virtual *v)
+{
+    const struct emu_virtual_process *p;
+
+    LIST_FOREACH(p, &v->processes, link) {
+        for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
+            if (p->clocks[i].state == EMU_VCLOCK_WAITS && atomic_load(&p->page->clocks[i].call) == EMU_VCLOCK_CALL_POLL)
+                return true;
+        }
+    }
+    return false;
+}
+
 bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps)
 {
     struct emu_virtual_process *p;
@@ -296,7 +309,7 @@ bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps)
 
             if (end->state != EMU_VCLOCK_WAITS || atomic_load(&c->call) != EMU_VCLOCK_CALL_POLL)
                 continue;
-            look_at(end, on_grid(c, end->now_ps, v->now_ps + step_ps));
+            look_at(end, on_grid(c, end->now_ps, v->time.now_ps + step_ps));
             has_moved = true;
         }
     }

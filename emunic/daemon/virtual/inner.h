@@ -11,6 +11,7 @@
 #include "emunic/daemon/virtual/virtual.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/server_time.h"
 #include "emunic/model/nic_model.h"
 
 #define NEVER EMU_VCLOCK_NEVER
@@ -58,12 +59,14 @@ struct emu_virtual_effect {
 };
 
 struct emu_virtual {
+    struct emu_server_time time;
     struct emu_time_options options;
+    uint64_t network_changes;    /* those that the model knows */
+    uint64_t released_ps;        /* when it took the last one over: commands of before have waited for that */
     struct emu_nic_model *model; /* owned */
     LIST_HEAD(, emu_virtual_process) processes;
     LIST_HEAD(, emu_virtual_op) ops;
     STAILQ_HEAD(, emu_virtual_effect) due; /* in the order of time */
-    uint64_t now_ps;                       /* all before has happened */
     uint64_t clock_ps;                     /* of the routers */
     uint64_t idle_step_ps;                 /* with nothing under way: how far time moves next */
     uint64_t idle_ps;                      /* how far it has moved so without an effect */
@@ -103,6 +106,7 @@ void emu_virtual_scan(struct emu_server *server, struct clock_scan *scan_out);
 void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uint32_t index, uint64_t at_ps);
 /* All that wait in polls look at now_ps + step_ps. False: there are none. */
 bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps);
+bool emu_virtual_has_pollers(const struct emu_virtual *v);
 /* Looks whether the processes whose clocks run do run: once a millisecond is enough. */
 void emu_virtual_look_at_processes(struct emu_virtual *v, uint64_t now_ns);
 /* Is there a request that has not been seen yet? */
@@ -125,6 +129,8 @@ bool emu_virtual_run_model(struct emu_virtual *v, uint64_t limit_ps);
 bool emu_virtual_apply_effects(struct emu_virtual *v, bool *waits_out);
 /* Operations forget the process. */
 void emu_virtual_forget_process(struct emu_virtual *v, const struct emu_virtual_process *p);
+/* The model's network becomes what the machine's is, once traffic does not rest any more. */
+void emu_virtual_follow_network(struct emu_server *server);
 /* Is nothing under way in the model? */
 bool emu_virtual_model_is_empty(const struct emu_virtual *v);
 

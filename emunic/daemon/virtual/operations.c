@@ -5,6 +5,9 @@
  * Each operation is told twice: when it has reached the memory of its target, where its owner moves the data, and when
  * it is complete at its initiator. Machines without answers complete an operation when it is sent, so the later of both
  * is its end. The model stops at each, because those who waited for it may have to go on then.
+ *
+ * Broken parts of the network: the model takes them over when the network is released. It is empty then, so no packet
+ * is lost.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +15,7 @@
 #include <string.h>
 
 #include "emunic/daemon/virtual/inner.h"
+#include "emunic/daemon/world/ways.h"
 
 static void note_effect(struct emu_virtual *v, struct emu_nic_model *nm, const struct emu_nic_event *event,
                         enum emu_virtual_effect_kind kind)
@@ -66,8 +70,8 @@ static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect
 {
     struct emu_virtual_op *op = effect->op;
 
-    if (effect->at_ps > v->now_ps)
-        v->now_ps = effect->at_ps;
+    if (effect->at_ps > v->time.now_ps)
+        v->time.now_ps = effect->at_ps;
     if (effect->kind == EFFECT_BEGUN)
         return op->begun(op);
     if (effect->kind == EFFECT_ENDED) {
@@ -81,6 +85,7 @@ static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect
     }
     if (op->has_arrived && op->has_ended) {
         LIST_REMOVE(op, link);
+        v->time.n_under_way--;
         op->completed(op);
     }
     return true;
@@ -149,20 +154,31 @@ bool emu_virtual_run_model(struct emu_virtual *v, uint64_t limit_ps)
 {
     struct emu_sim *sim = emu_nic_model_sim(v->model);
 
-    if (limit_ps < v->now_ps)
-        limit_ps = v->now_ps;
+    if (limit_ps < v->time.now_ps)
+        limit_ps = v->time.now_ps;
     /* The slot of the clock in which the limit lies is done as a whole. */
     emu_sim_run(sim, limit_ps > NEVER / 2 ? NEVER / 2 : limit_ps + v->clock_ps);
     if (!STAILQ_EMPTY(&v->due))
         return true;
     if (limit_ps != NEVER)
-        v->now_ps = limit_ps;
+        v->time.now_ps = limit_ps;
     return false;
 }
 
 bool emu_virtual_model_is_empty(const struct emu_virtual *v)
 {
     return LIST_EMPTY(&v->ops);
+}
+
+void emu_virtual_follow_network(struct emu_server *server)
+{
+    struct emu_virtual *v = virtual_of(server);
+
+    if (v->network_changes == emu_network_changes(server) || emu_network_is_quiesced(server))
+        return;
+    v->network_changes = emu_network_changes(server);
+    v->released_ps = v->time.now_ps;
+    emu_sim_set_faults(emu_nic_model_sim(v->model), emu_network_faults(server));
 }
 
 static enum emu_nic_kind kind_of(enum emu_virtual_kind kind)
@@ -195,7 +211,7 @@ int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const
         .user = (uint64_t)(uintptr_t)op,
     };
     const struct emu_nic_proc at = { .nid = port->nid, .proc = from ? from->proc : 0 };
-    int r = emu_nic_post(v->model, at, &spec, v->now_ps);
+    int r = emu_nic_post(v->model, at, &spec, v->time.now_ps);
 
     if (r < 0)
         return r;
@@ -203,5 +219,6 @@ int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const
     op->from = from;
     op->to = to;
     LIST_INSERT_HEAD(&v->ops, op, link);
+    v->time.n_under_way++;
     return 0;
 }

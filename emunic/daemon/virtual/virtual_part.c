@@ -27,6 +27,7 @@ static void destroy(struct emu_server *server)
         op->drop(op);
     }
     emu_lag_end(v);
+    server->slots[EMU_SERVER_TIME] = NULL;
     emu_nic_model_destroy(v->model);
     free(v);
     server->slots[EMU_SERVER_VIRTUAL] = NULL;
@@ -42,6 +43,7 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     if (!v)
         return -ENOMEM;
     server->slots[EMU_SERVER_VIRTUAL] = v;
+    server->slots[EMU_SERVER_TIME] = &v->time;
     v->options = *options->time;
     v->idle_step_ps = 1000000;
     LIST_INIT(&v->processes);

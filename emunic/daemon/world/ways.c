@@ -6,6 +6,7 @@
 #include "emunic/daemon/world/ways.h"
 
 #include "emunic/daemon/world/server.h"
+#include "emunic/daemon/world/server_time.h"
 #include "emunic/fabric/detour.h"
 
 static struct emu_ways *ways_of(const struct emu_server *server)
@@ -26,6 +27,26 @@ bool emu_network_is_disturbed(const struct emu_server *server)
 uint64_t emu_network_quiesces(const struct emu_server *server)
 {
     return ways_of(server) ? ways_of(server)->quiesces : 0;
+}
+
+uint64_t emu_network_changes(const struct emu_server *server)
+{
+    return ways_of(server) ? ways_of(server)->changes : 0;
+}
+
+uint64_t emu_network_next_ns(const struct emu_server *server)
+{
+    const struct emu_server_time *time = emu_server_virtual_time(server);
+    const struct emu_ways *ways = ways_of(server);
+    uint64_t next_ns = ways ? ways->schedule_ns : UINT64_MAX;
+    uint64_t release_ns;
+
+    if (!emu_network_is_quiesced(server))
+        return next_ns;
+    release_ns = ways->quiesced_at_ns + server->settings.quiesce_ns;
+    if (time && time->n_under_way > 0 && release_ns <= emu_server_now_ns(server))
+        return next_ns;
+    return release_ns < next_ns ? release_ns : next_ns;
 }
 
 static bool has_way(const struct emu_server *server, uint32_t src_nid, uint32_t dst_nid)

@@ -25,7 +25,8 @@ struct emu_ways {
     struct emu_fault_map *faults; /* owned by the network part */
     uint64_t changes;             /* counts from 1 */
     uint64_t quiesces;
-    uint64_t quiesced_at_ns; /* 0: released */
+    uint64_t quiesced_at_ns; /* in the machine's time (server_time.h); 0: released */
+    uint64_t schedule_ns;    /* when the next change of the schedule is due, likewise; UINT64_MAX: none */
     struct emu_way kept[EMU_WAYS_KEPT];
 };
 
@@ -42,6 +43,13 @@ static inline bool emu_network_is_quiesced(const struct emu_server *server)
 
     return ways && ways->quiesced_at_ns != 0;
 }
+/* Counts changes; 0: none yet. */
+uint64_t emu_network_changes(const struct emu_server *server);
+/*
+ * When it may be released, or a change of the schedule is due, in the machine's time. A time that has passed: now.
+ * UINT64_MAX: nothing by itself; in virtual time, nothing before what is under way has ended.
+ */
+uint64_t emu_network_next_ns(const struct emu_server *server);
 /* How often it was. */
 uint64_t emu_network_quiesces(const struct emu_server *server);
 

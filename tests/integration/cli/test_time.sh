@@ -229,9 +229,47 @@ test_bad_options_are_refused() {
     expect_status 2
 }
 
+# ping_pong_with MS PART: 64 bytes to node 4 of a small Gemini machine, whose PART fails then; us in all, in $took.
+ping_pong_with() {
+    printf 'schema: 1\nnetwork:\n  - at_ms: %s\n    fail: %s\n' "$1" "$2" >"$dir/faults.yaml"
+    virtually -q -n 2 --place nids:0,4 --machine gemini:z=4 --faults "$dir/faults.yaml" -- \
+        "$examples/gni_pingpong" -i 400 -m 64
+    expect_status 0
+    [ -z "$err" ] || bad "said: $err"
+    took=$(awk '$1 ~ /^[0-9]+$/ && NF == 2 { sum += $2 * 800 } END { print sum }' "$dir/out")
+}
+
+# 400 round trips of each of four sizes take 2.7 ms. The network rests for EMUNIC_QUIESCE, 10 ms by default, and the way
+# round the broken router is longer.
+test_a_network_that_breaks_stalls_programs_as_long_as_it_rests() {
+    local whole broken
+    ping_pong_with 1000 'router c0-0c0s1g0'
+    whole=$took
+    ping_pong_with 1 'router c0-0c0s1g0'
+    broken=$took
+    is_within "$(awk -v a="$broken" -v b="$whole" 'BEGIN { print a - b }')" 10000 10600
+    cp "$dir/out" "$dir/first"
+    ping_pong_with 1 'router c0-0c0s1g0'
+    cmp -s "$dir/out" "$dir/first" || bad "two runs differ: $(diff "$dir/out" "$dir/first")"
+    export EMUNIC_QUIESCE=2000000
+    ping_pong_with 1 'router c0-0c0s1g0'
+    unset EMUNIC_QUIESCE
+    is_within "$(awk -v a="$broken" -v b="$took" 'BEGIN { print a - b }')" 7990 8010
+}
+
+test_a_network_that_is_broken_from_the_start_stalls_nobody() {
+    local whole
+    ping_pong_with 1000 'router c0-0c0s1g0'
+    whole=$took
+    ping_pong_with 0 'router c0-0c0s1g0'
+    is_within "$(awk -v a="$took" -v b="$whole" 'BEGIN { print a - b }')" 1 600
+}
+
 run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine portals_latency_is_the_published_one \
     portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
     reductions_cost_their_way same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job lag_is_in_the_json \
+    a_network_that_breaks_stalls_programs_as_long_as_it_rests \
+    a_network_that_is_broken_from_the_start_stalls_nobody \
     stopped_rank_holds_time_up_and_changes_nothing timeout_ends_a_job_that_waits_for_ever \
     many_ranks_on_few_processors bad_options_are_refused
