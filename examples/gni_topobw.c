@@ -285,12 +285,23 @@ static void print_summary(const struct torus *torus, char dim, const struct summ
 
 /* ---- life ---- */
 
+static void check_nodes(const struct torus *torus)
+{
+    for (int i = 0; i < torus->n_nodes; i++) {
+        for (int j = i + 1; j < torus->n_nodes; j++)
+            EX_EXPECT(torus->nodes[i].id.rs_node_s._node_id != torus->nodes[j].id.rs_node_s._node_id,
+                      "ranks %d and %d are on one node: one rank a node is needed", i, j);
+    }
+}
+
 static void open_sender(struct sender *s)
 {
     struct node own = { 0 };
     rca_mesh_coord_t at, largest;
 
     ex_start(&s->job, 0);
+    EX_EXPECT(s->job.device_type == GNI_DEVICE_GEMINI,
+              "needs a machine with Gemini: neighbours are those of its torus");
     s->in = ex_alloc(2 * s->options.message_bytes);
     s->out = s->in + s->options.message_bytes;
     EX_GNI(GNI_CqCreate(s->job.nic, 2 * WINDOW_MAX, 0, GNI_CQ_NOBLOCK, NULL, NULL, &s->cq));
@@ -311,6 +322,7 @@ static void open_sender(struct sender *s)
     s->torus.n_nodes = s->job.n_ranks;
     s->torus.nodes = ex_alloc(sizeof(*s->torus.nodes) * (size_t)s->job.n_ranks);
     ex_allgather(&s->job, &own, s->torus.nodes, sizeof(own));
+    check_nodes(&s->torus);
 }
 
 static void close_sender(struct sender *s)

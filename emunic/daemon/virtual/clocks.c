@@ -284,19 +284,6 @@ bool emu_virtual_is_asked(const struct emu_virtual *v)
     return false;
 }
 
-bool emu_virtual_has_pollers(const struct emu_virtual *v)
-{
-    const struct emu_virtual_process *p;
-
-    LIST_FOREACH(p, &v->processes, link) {
-        for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
-            if (p->clocks[i].state == EMU_VCLOCK_WAITS && atomic_load(&p->page->clocks[i].call) == EMU_VCLOCK_CALL_POLL)
-                return true;
-        }
-    }
-    return false;
-}
-
 bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps)
 {
     struct emu_virtual_process *p;

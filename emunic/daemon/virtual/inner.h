@@ -106,7 +106,6 @@ void emu_virtual_scan(struct emu_server *server, struct clock_scan *scan_out);
 void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uint32_t index, uint64_t at_ps);
 /* All that wait in polls look at now_ps + step_ps. False: there are none. */
 bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps);
-bool emu_virtual_has_pollers(const struct emu_virtual *v);
 /* Looks whether the processes whose clocks run do run: once a millisecond is enough. */
 void emu_virtual_look_at_processes(struct emu_virtual *v, uint64_t now_ns);
 /* Is there a request that has not been seen yet? */

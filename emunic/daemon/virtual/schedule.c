@@ -138,11 +138,11 @@ static bool pass_idle_time(struct emu_virtual *v, const struct clock_scan *scan,
 
     if (scan->n_waiting == 0 || !is_quiet(v, has_others, QUIET_NS))
         return false;
-    if (limit_ps != NEVER && (limit_ps <= v->time.now_ps + step_ps || !emu_virtual_has_pollers(v))) {
+    moves = v->time.now_ps < NEVER / 2 && v->time.now_ps + step_ps < limit_ps && emu_virtual_move_pollers(v, step_ps);
+    if (!moves && limit_ps != NEVER) {
         v->time.now_ps = limit_ps;
         return true;
     }
-    moves = v->time.now_ps < NEVER / 2 && emu_virtual_move_pollers(v, step_ps);
     if ((!moves || v->idle_ps > STUCK_AFTER_PS) && !v->is_stuck)
         tell_deadlock(v);
     if (!moves)
