@@ -383,6 +383,8 @@ void emu_sim_call_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t
 
     if (at_ps < part->slot_ps + sim->clock_ps && part->is_running) /* this slot's are done */
         timer.at_ps = part->slot_ps + sim->clock_ps;
+    else if (at_ps < part->slot_ps) /* between two runs: time does not go back */
+        timer.at_ps = part->slot_ps;
     if (part->n_timers == part->timer_capacity) {
         part->timer_capacity = part->timer_capacity == 0 ? 256 : part->timer_capacity * 2;
         part->timers = sim_grown(part->timers, part->timer_capacity * sizeof(*part->timers));

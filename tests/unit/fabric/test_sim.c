@@ -425,6 +425,27 @@ static void test_timer_comes_at_its_time(void **state)
     destroy(net);
 }
 
+/* Of a program that posts between two runs, behind what the simulation has done. */
+static void test_timer_of_the_past_comes_now(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+
+    (void)state;
+    build(net, 1);
+    emu_sim_call_at(net->sim, 3, 50000000, 1);
+    emu_sim_call_at(net->sim, 2, 20000000, 2);
+    assert_int_equal(emu_sim_run(net->sim, 30000000), EMU_SIM_REACHED);
+    assert_int_equal(net->timer_cookie, 2);
+    emu_sim_call_at(net->sim, 1, 10000000, 3);
+    assert_int_equal(emu_sim_run(net->sim, 30000000 + 100000), EMU_SIM_REACHED);
+    assert_int_equal(net->timer_cookie, 3);
+    assert_in_range(net->timer_ps, 29900000, 30100000);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(net->timer_cookie, 1);
+    destroy(net);
+}
+
 static void test_broadcast_is_deposited_at_each_node_on_its_line(void **state)
 {
     struct sim_torus torus = plain(8, 1, 1);
@@ -614,6 +635,7 @@ int main(void)
         cmocka_unit_test(test_seed_changes_the_trace_and_nothing_else_does),
         cmocka_unit_test(test_timer_comes_at_its_time),
         cmocka_unit_test(test_broadcast_is_deposited_at_each_node_on_its_line),
+        cmocka_unit_test(test_timer_of_the_past_comes_now),
         cmocka_unit_test(test_reset_forgets_counts_but_not_packets),
         cmocka_unit_test(test_bad_arguments_are_refused),
         cmocka_unit_test(test_near_load_is_of_one_class),
