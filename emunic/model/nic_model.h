@@ -82,7 +82,10 @@ struct emu_nic_program {
     void (*completed)(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event);
     /* A message was received, or a told operation has put its data into memory. */
     void (*arrived)(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event);
-    /* Live, or NULL: the first of several packets of a told put is at its target, whose host has matched it. */
+    /*
+     * Live, or NULL: the first packet of a told put is at its target, whose host has matched it. Of puts within a node,
+     * of those alone that would have several packets.
+     */
     void (*begun)(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event);
 };
 

@@ -459,7 +459,10 @@ void emu_nic_data_ended(struct emu_nic_model *nm, struct node *n, const struct p
     transfer_arrived(nm, n, what->event.peer, &tag, interrupt(n, tag.dst_proc, now_ps, nm->host.end_interrupt_ps));
 }
 
-/* Live: the first packet of several. Behind it comes at least another one, so this is told before the arrival. */
+/*
+ * Live: the first packet of a put, which the NIC may match. Its data are there later, and data of others, even of a
+ * later put without any, before. So requests of one process to another one begin in their order, and end in any.
+ */
 static void tell_first(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
                        uint64_t at_ps)
 {
@@ -503,8 +506,8 @@ static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu
     send_ack(nm, n, p, *tag, t);
     if (!a)
         return;
-    if (nm->is_live && nm->program.begun && tag->is_told && n_packets > 1 && a->n_left == n_packets)
-        tell_first(nm, n, p, tag, t + nm->host.write_ps);
+    if (nm->is_live && nm->program.begun && tag->is_told && a->n_left == n_packets)
+        tell_first(nm, n, p, tag, at_ps);
     a->last_ps = later(a->last_ps, t + nm->host.write_ps);
     if (--a->n_left > 0)
         return;

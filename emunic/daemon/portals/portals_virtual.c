@@ -195,8 +195,11 @@ static bool match(struct emu_portals_virtual *v)
             return false;
         if (emu_portals_work_match(v->port, &v->w, target, &request))
             emu_portals_work_begin(v->port, &v->w, target, &request, &v->flight);
-        emu_portals_end_unlock(target);
-        emu_port_end_disturb(target);
+        /* Whoever has asked for no START does not hear of it: it would be a turn for nothing. */
+        if (v->w.is_taken && (v->w.taker.md.options & EMU_PTL_MD_START_DISABLE) == 0)
+            emu_portals_end_unlock(target);
+        else
+            emu_ptl_unlock(emu_portals_end_ni(target));
     }
     v->is_matched = true;
     return true;

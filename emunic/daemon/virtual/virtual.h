@@ -39,7 +39,7 @@ struct emu_virtual_op {
     struct emu_virtual_process *to;   /* likewise, or not known */
     bool has_arrived;
     bool has_ended;
-    /* The first of several packets of a put is at its target. False: as below. NULL: nothing is to be done. */
+    /* The first packet of a put is at its target. False: as below. NULL: nothing is to be done. */
     bool (*begun)(struct emu_virtual_op *op);
     /* It has reached the memory of its target. False: not yet possible, because somebody holds a lock; ask again. */
     bool (*arrived)(struct emu_virtual_op *op);
