@@ -101,9 +101,13 @@ struct mp3_request {
     bool is_posted;
 };
 
-/* A message that nobody expected. */
+/* A message that nobody expected. It is in the order in which the NIC has matched it, whole or not. */
 struct mp3_unexpected {
     struct mp3_unexpected *next;
+    struct mp3_unexpected *next_begun; /* until it is whole */
+    struct mp3_request *met;           /* borrowed: the receive that waits until it is */
+    uint64_t link;                     /* of its events */
+    bool is_whole;
     ptl_match_bits_t bits;
     ptl_process_id_t source;
     ptl_hdr_data_t hdr_data;
@@ -154,7 +158,8 @@ struct mp3 {
     struct mp3_peer *first_waiting;
     struct mp3_unexpected *unexpected;
     struct mp3_unexpected **unexpected_end;
-    struct mp3_request *done; /* callbacks are due, in order */
+    struct mp3_unexpected *begun; /* those that are not whole yet, in the list above or met */
+    struct mp3_request *done;     /* callbacks are due, in order */
     struct mp3_request **done_end;
     bool is_open;
     bool is_progressing; /* registered */
@@ -225,7 +230,10 @@ void mp3_receive_event(const ptl_event_t *event);
 /* The reply to a fetch is here. */
 void mp3_fetch_event(const ptl_event_t *event);
 
-/* A message that nobody expected: taken out of the overflow entry. */
+/* A message that nobody expected was matched. */
+void mp3_begin_unexpected(const ptl_event_t *event);
+
+/* It is whole: taken out of the overflow entry. */
 void mp3_keep(const ptl_event_t *event);
 
 /* Receives that wait until fewer fetch. */

@@ -101,7 +101,7 @@ static int make_queues(void)
     int r = PtlEQAlloc(mp3.ni, n_messages + n_own, NULL, &mp3.queues[0]);
 
     if (r == PTL_OK)
-        r = PtlEQAlloc(mp3.ni, n_messages + 2 * mp3.n_blocks, NULL, &mp3.queues[1]);
+        r = PtlEQAlloc(mp3.ni, 2 * n_messages + 2 * mp3.n_blocks, NULL, &mp3.queues[1]);
     if (r == PTL_OK)
         r = PtlEQAlloc(mp3.ni, MP3_SENDS, NULL, &mp3.queues[2]);
     return r == PTL_OK ? 0 : fail("event queues", r);
@@ -124,13 +124,14 @@ static int make_entries(void)
                               .options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
                               .eq_handle = mp3.queues[2] };
     const ptl_md_t nothing = { .threshold = PTL_MD_THRESH_INF,
-                               .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
+                               .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE,
                                .eq_handle = mp3.queues[1] };
     ptl_md_t credits = nothing;
     ptl_md_t own = memory;
     ptl_handle_me_t me;
     int r;
 
+    credits.options |= PTL_MD_EVENT_START_DISABLE;
     credits.eq_handle = mp3.queues[0];
     own.options = PTL_MD_EVENT_START_DISABLE;
     own.eq_handle = mp3.queues[0];
@@ -156,8 +157,7 @@ void mp3_attach_block(struct mp3_block *block)
                           .length = mp3.block_bytes,
                           .threshold = PTL_MD_THRESH_INF,
                           .max_size = (ptl_size_t)mp3.eager_limit,
-                          .options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE |
-                                     PTL_MD_EVENT_AUTO_UNLINK_ENABLE,
+                          .options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_AUTO_UNLINK_ENABLE,
                           .user_ptr = block,
                           .eq_handle = mp3.queues[1] };
     int r = PtlMEMDAttach(mp3.ni, MP3_PT_MESSAGE, anybody, 0, ~MP3_BIT_FETCH, PTL_UNLINK, PTL_INS_AFTER, md, PTL_UNLINK,

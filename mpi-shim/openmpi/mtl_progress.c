@@ -85,6 +85,8 @@ static void take_unexpected(const ptl_event_t *event)
 {
     if (event->type == PTL_EVENT_UNLINK) {
         mp3_attach_block(event->md.user_ptr);
+    } else if (event->type == PTL_EVENT_PUT_START) {
+        mp3_begin_unexpected(event);
     } else if (event->type == PTL_EVENT_PUT_END) {
         mp3_keep(event);
         count(event->initiator, event->md.user_ptr ? event->mlength : 0);

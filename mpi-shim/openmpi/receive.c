@@ -6,6 +6,9 @@
  * refuses the entry (PtlMEMDPost with a queue to test) while a message is on its way into an overflow entry or has an
  * event there; then these events are taken first. So no message is ever behind a receive that it should have met.
  *
+ * Messages are known from START on, because START comes in the order of matching, and END does not: a short message may
+ * end before a long one that was matched first. A receive that has met one waits for its END.
+ *
  * Short receives land in memory of the component, which peers have a window to; the rest lands in the program's.
  */
 #include "mpi-shim/openmpi/mtl.h"
@@ -60,23 +63,20 @@ static struct mp3_unexpected *take_out(struct mp3_unexpected **link)
     return message;
 }
 
-void mp3_keep(const ptl_event_t *event)
+void mp3_begin_unexpected(const ptl_event_t *event)
 {
-    const struct mp3_block *block = event->md.user_ptr;
-    size_t n = block ? event->mlength : 0;
+    size_t n = event->md.user_ptr ? event->mlength : 0;
     struct mp3_unexpected *message = malloc(sizeof(*message) + n);
 
     if (!message)
         mp3_fail("out of memory for unexpected messages");
-    if (event->ni_fail_type != PTL_NI_OK)
-        mp3_fail("a message of %u:%u was lost", event->initiator.nid, event->initiator.pid);
-    message->next = NULL;
-    message->bits = event->match_bits;
-    message->source = event->initiator;
-    message->hdr_data = event->hdr_data;
-    message->length_bytes = event->rlength;
-    if (n > 0)
-        memcpy(message->data, block->start + event->offset, n);
+    *message = (struct mp3_unexpected){ .next_begun = mp3.begun,
+                                        .link = event->link,
+                                        .bits = event->match_bits,
+                                        .source = event->initiator,
+                                        .hdr_data = event->hdr_data,
+                                        .length_bytes = event->rlength };
+    mp3.begun = message;
     *mp3.unexpected_end = message;
     mp3.unexpected_end = &message->next;
 }
@@ -178,6 +178,10 @@ static void meet(struct mp3_request *request, struct mp3_unexpected *message)
 {
     size_t n = message->length_bytes < request->length_bytes ? message->length_bytes : request->length_bytes;
 
+    if (!message->is_whole) {
+        message->met = request;
+        return;
+    }
     if (message->bits & MP3_BIT_FETCH) {
         request->peer = (struct mp3_peer *)message;
         if (first_fetch || !try_fetch(request)) {
@@ -191,6 +195,35 @@ static void meet(struct mp3_request *request, struct mp3_unexpected *message)
         memcpy(request->buffer, message->data, n);
     finish(request, message->bits, message->length_bytes);
     free(message);
+}
+
+static struct mp3_unexpected *take_begun(uint64_t link)
+{
+    struct mp3_unexpected **at = &mp3.begun;
+    struct mp3_unexpected *message;
+
+    while (*at && (*at)->link != link)
+        at = &(*at)->next_begun;
+    message = *at;
+    if (!message)
+        mp3_fail("a message has ended that had not begun");
+    *at = message->next_begun;
+    return message;
+}
+
+void mp3_keep(const ptl_event_t *event)
+{
+    const struct mp3_block *block = event->md.user_ptr;
+    struct mp3_unexpected *message;
+
+    if (event->ni_fail_type != PTL_NI_OK)
+        mp3_fail("a message of %u:%u was lost", event->initiator.nid, event->initiator.pid);
+    message = take_begun(event->link);
+    if (block && event->mlength > 0)
+        memcpy(message->data, block->start + event->offset, event->mlength);
+    message->is_whole = true;
+    if (message->met)
+        meet(message->met, message);
 }
 
 /* ---- posted receives ---- */
