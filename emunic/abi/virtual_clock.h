@@ -60,7 +60,7 @@ struct emu_vclock {
     _Atomic uint64_t grid_ps;  /* [T] WAITS: goes on at now_ps plus a multiple of that; 0 any time */
     /*
      * Nothing happens to the process before that: polls and questions for the time up to it need no request. [E]
-     * while it does not run; [T] 0 at each post, because an operation may fail at once.
+     * while it does not run; [T] 0 at a post that may come back at once.
      */
     _Atomic uint64_t horizon_ps;
     _Atomic uint64_t cpu_ns;    /* [T] processor time that is accounted for */
@@ -68,7 +68,9 @@ struct emu_vclock {
     _Atomic uint32_t is_left;   /* [E] 1: others went on without it; [T] then returns at its next call, and stores 0 */
     _Atomic uint32_t sleeps;    /* [T] 1: sleeps on `state` */
     _Atomic uint32_t call;      /* [T] enum emu_vclock_call: the last one, for reports */
-    uint64_t reserved[8];
+    _Atomic uint32_t stays_awake; /* [E] 1: its thread yields for a moment before it sleeps */
+    uint32_t reserved_word;
+    uint64_t reserved[7];
 };
 static_assert(sizeof(struct emu_vclock) == 128, "ABI: two lines per clock");
 
@@ -99,6 +101,7 @@ struct emu_vclock_page {
     _Atomic uint32_t emunic_sleeps;  /* [E] 1: ring the doorbell that came with the page behind a request */
     uint32_t launch_gap_ps;          /* [I] core's time per FMA launch */
     uint32_t launch_mdh_percent;     /* [I] of it, if the memory handle changes */
+    _Atomic uint32_t n_taken;        /* clocks from this one on have never been taken; raised before one is */
     alignas(64) struct emu_vclock clocks[EMU_VCLOCKS];
 };
 static_assert(offsetof(struct emu_vclock_page, clocks) == 128, "ABI: clocks behind two lines");

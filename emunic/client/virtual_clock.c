@@ -8,7 +8,8 @@
  *
  * A request is stored before the state, and the state before the doorbell; the clock is emunic's from then on until it
  * stores EMU_VCLOCK_RUNS. The thread sleeps meanwhile, because emunic and the ranks whose turn it is want the cores. It
- * wakes four times a second to see whether emunic lives.
+ * wakes four times a second to see whether emunic lives. Those few that went on last stay awake for a moment, as
+ * emunic tells, and yield: a core that has gone to sleep takes longer to wake up than all the rest of a turn.
  *
  * A thread finds its clock by its number, and remembers it. Its end is noticed by a key of pthreads, which frees the
  * clock. A forked child has no clock: its page is forgotten.
@@ -26,6 +27,7 @@
 #include <unistd.h>
 
 #define SLICE_NS    250000000l
+#define AWAKE_NS    100000u
 #define TID_TO_COME UINT32_MAX
 
 /*
@@ -131,12 +133,21 @@ static struct emu_vclock *find(struct emu_vclock_page *page)
     return NULL;
 }
 
+static void raise_taken(struct emu_vclock_page *page, uint32_t n)
+{
+    uint32_t n_taken = atomic_load(&page->n_taken);
+
+    while (n_taken < n && !atomic_compare_exchange_weak(&page->n_taken, &n_taken, n))
+        ;
+}
+
 /* One that nobody has, as if its thread were outside of time. NULL: all are in use. */
 static struct emu_vclock *take_free(struct emu_vclock_page *page, uint32_t tid)
 {
     for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
         uint32_t expected = EMU_VCLOCK_FREE;
 
+        raise_taken(page, i + 1);
         if (!atomic_compare_exchange_strong(&page->clocks[i].state, &expected, EMU_VCLOCK_AWAY))
             continue;
         take(&page->clocks[i], tid);
@@ -329,12 +340,46 @@ void emu_vclock_before_look(void)
     seen_wakes = atomic_load(&n_wakes);
 }
 
+static uint64_t host_ns(void)
+{
+    struct timespec t;
+
+    /* Not clock_gettime(): that may be the program's clock. */
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+/* A blocking call. Only where it sleeps does the thread see that it has handled a signal. */
+static bool is_ended_by_signals(const struct emu_vclock *c)
+{
+    return atomic_load_explicit(&c->call, memory_order_relaxed) == EMU_VCLOCK_CALL_WAIT;
+}
+
+/* Gives the core away, and stays awake. True: it goes on. */
+static bool stay_awake(const struct emu_vclock *c)
+{
+    uint64_t began_ns = 0;
+
+    while (atomic_load_explicit(&c->state, memory_order_acquire) != EMU_VCLOCK_RUNS) {
+        if (!atomic_load_explicit(&c->stays_awake, memory_order_relaxed))
+            return false;
+        if (began_ns == 0)
+            began_ns = host_ns();
+        else if (host_ns() - began_ns > AWAKE_NS)
+            return false;
+        syscall(SYS_sched_yield);
+    }
+    return true;
+}
+
 static enum emu_vclock_result await(struct emu_vclock_page *page, struct emu_vclock *c)
 {
     const struct timespec slice = { .tv_nsec = SLICE_NS };
     uint32_t state;
     int error = errno;
 
+    if (!is_ended_by_signals(c) && stay_awake(c))
+        return EMU_VCLOCK_WENT_ON;
     atomic_store(&c->sleeps, 1);
     while ((state = atomic_load_explicit(&c->state, memory_order_acquire)) != EMU_VCLOCK_RUNS) {
         if (syscall(SYS_futex, &c->state, FUTEX_WAIT, state, &slice, NULL, 0) == 0)

@@ -119,6 +119,14 @@ static void wait_for_turn(struct emu_port *port)
         emu_vclock_look(EMU_VCLOCK_CALL_WAIT);
 }
 
+/* Its horizon is of operations to other nodes. What goes to none fails at once. */
+static bool may_come_back_early(const struct emu_port *port, const struct emu_cmd *cmd)
+{
+    uint32_t node = emu_table_node_index(port->table, cmd->remote_nid);
+
+    return node == EMU_NID_NONE || emu_table_nodes(port->table)[node].nid == port->nid;
+}
+
 void emu_virtual_port_publish(struct emu_port *port)
 {
     uint64_t slot = port->tail & (EMU_RING_SLOTS - 1);
@@ -139,7 +147,8 @@ void emu_virtual_port_publish(struct emu_port *port)
     atomic_store_explicit(&port->times[slot], now_ps, memory_order_relaxed);
     /* Pairs with the acquire of `tail` in emunic: the command and its time before their count. */
     atomic_store_explicit(&port->segment->tail, port->tail, memory_order_release);
-    emu_vclock_forget_horizon();
+    if (may_come_back_early(port, cmd))
+        emu_vclock_forget_horizon();
     /* No doorbell: emunic takes it when this thread's time has moved on, and then the thread asks for something. */
     emu_vclock_spend(cost_ps);
     emu_port_found(port);

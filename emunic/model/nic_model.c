@@ -433,9 +433,18 @@ void emu_nic_model_destroy(struct emu_nic_model *nm)
     free(nm);
 }
 
-uint64_t emu_nic_lookahead_ps(const struct emu_nic_model *nm)
+/* What each packet passes on its way; the network itself, and what depends on the kind of the operation, left out. */
+struct emu_nic_lookahead emu_nic_lookahead(const struct emu_nic_model *nm)
 {
-    return smaller(nm->host.local_ps, nm->host.issue_ps);
+    const struct emu_node_params *host = &nm->host;
+    uint64_t entered_ps = (uint64_t)host->issue_ps + host->out_ps;
+
+    return (struct emu_nic_lookahead){
+        .local_ps = host->local_ps,
+        .remote_ps = entered_ps + host->in_ps,
+        /* Without answers it is complete when it is sent. */
+        .own_ps = host->has_acks ? entered_ps + host->in_ps : entered_ps,
+    };
 }
 
 struct emu_sim *emu_nic_model_sim(struct emu_nic_model *nm)

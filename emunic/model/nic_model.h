@@ -115,8 +115,17 @@ int emu_nic_model_create(const struct emu_nic_setup *setup, const struct emu_nic
                          struct emu_nic_model **nm_out);
 void emu_nic_model_destroy(struct emu_nic_model *nm); /* NULL is fine */
 
-/* No operation that is posted from now on has an effect before now and so much: the machine's lookahead. */
-uint64_t emu_nic_lookahead_ps(const struct emu_nic_model *nm);
+/*
+ * The machine's lookahead: an operation that is posted now has no effect before now and so much. Operations that the
+ * NIC posts by itself have none (is_answer).
+ */
+struct emu_nic_lookahead {
+    uint64_t local_ps;  /* on anybody, if its target is on the same node */
+    uint64_t remote_ps; /* on its target, if that is on another node */
+    uint64_t own_ps;    /* likewise, on its initiator */
+};
+
+struct emu_nic_lookahead emu_nic_lookahead(const struct emu_nic_model *nm);
 
 /* To run it, for link statistics and totals. Belongs to the model. */
 struct emu_sim *emu_nic_model_sim(struct emu_nic_model *nm);

@@ -562,9 +562,9 @@ static void serve_one(struct emu_port_end *port)
         emu_virtual_hold(port);
         return;
     }
-    emu_virtual_served(port);
     port->ring.head++;
     port->ring.served++;
+    emu_virtual_served(port);
     emu_datapath_publish_unfinished(port);
     atomic_store_explicit(&port->segment->head, port->ring.head, memory_order_release);
     if (waiting == EMU_RING_SLOTS) /* else nobody waits for that */
@@ -576,7 +576,7 @@ static unsigned serve_in_virtual_time(struct emu_server *server)
     struct emu_port_end *port;
     unsigned done = 0;
 
-    while (done < COMMANDS_PER_ROUND && (port = emu_virtual_next(server))) {
+    while (done < COMMANDS_PER_ROUND && (port = emu_virtual_next(server, done == 0))) {
         serve_one(port);
         done++;
     }

@@ -400,6 +400,13 @@ static bool yield_was_slow(const struct emu_server *server)
     return emu_clock_ns() - before_ns > server->settings.slow_yield_ns;
 }
 
+static bool is_time_to_sleep(const struct emu_server *server, uint64_t idle_rounds)
+{
+    bool is_slow = yield_was_slow(server);
+
+    return (is_slow || idle_rounds > server->settings.idle_yields) && !emu_parts_stay_awake(server);
+}
+
 static unsigned run_round(struct emu_server *server)
 {
     const struct emu_part_table *parts = server->parts;
@@ -441,7 +448,7 @@ int emu_server_run(struct emu_server *server)
             continue;
         } else if (LIST_EMPTY(&server->ports)) {
             r = sleep_until_called(server, wake_at_ns);
-        } else if (++idle > server->settings.idle_yields || yield_was_slow(server)) {
+        } else if (is_time_to_sleep(server, ++idle)) {
             idle = 0;
             r = sleep_until_called(server, wake_at_ns);
         } else if (idle % 16 == 0) {

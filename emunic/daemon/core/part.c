@@ -88,6 +88,17 @@ uint64_t emu_parts_next_ns(const struct emu_server *server)
     return first_ns;
 }
 
+bool emu_parts_stay_awake(const struct emu_server *server)
+{
+    for (uint32_t i = 0; i < server->parts->n; i++) {
+        const struct emu_part *part = server->parts->all[i];
+
+        if (part->loop.stays_awake && part->loop.stays_awake(server))
+            return true;
+    }
+    return false;
+}
+
 bool emu_parts_have_work(struct emu_server *server)
 {
     for (uint32_t i = server->parts->n; i-- > 0;) {

@@ -131,6 +131,8 @@ struct emu_part_loop {
     unsigned (*round)(struct emu_server *server);
     /* Before a sleep: when to look again, by emu_clock_ns(); UINT64_MAX: nothing waits. */
     uint64_t (*next_ns)(const struct emu_server *server);
+    /* With nothing to do: shall the loop yield rather than sleep? Something will come in microseconds. */
+    bool (*stays_awake)(const struct emu_server *server);
     /* Before a sleep, and after it was announced: would a round find something to do? */
     bool (*has_work)(struct emu_server *server);
     /* While emu_server.counts.looks_wanted > 0: all that clients have done so far was taken in. */
@@ -238,6 +240,7 @@ const struct emu_list_row *emu_parts_list(const struct emu_server *server, uint1
 int emu_parts_create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why);
 void emu_parts_destroy(struct emu_server *server);
 uint64_t emu_parts_next_ns(const struct emu_server *server);
+bool emu_parts_stay_awake(const struct emu_server *server);
 bool emu_parts_have_work(struct emu_server *server);
 void emu_parts_looked(struct emu_server *server);
 void emu_parts_served(struct emu_server *server);

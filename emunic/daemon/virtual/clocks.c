@@ -8,56 +8,124 @@
  * Time of a clock that runs is read before the rings are: whoever moves its clock behind a command has published the
  * command before.
  *
- * A clock that runs holds time up, so it is looked at whether its thread runs. A thread that has slept through two
- * looks, STILL_NS apart, waits for something outside the model: it is absent, holds nobody up, and returns at its next
- * call (`is_left`). A thread that wants a core and gets none is not absent.
- *
- * Where computing costs nothing, a thread that computes for long without a call may be waiting for memory to change,
- * and it would wait for ever. So after SPIN_NS of processor time it holds nobody up any more, and goes on at the time
- * that the others have reached; that is counted. Each process has a patience of its own: shorter when the thread called
- * soon after, as one that waited does, longer when it did not.
+ * Cost: a scan of all reads two lines of each process that are the process's to write, and a scan of those that may
+ * have moved what is needed. What each process amounts to is kept beside its link, so that the earliest of all is found
+ * in a line per process.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/virtual/inner.h"
 
-#define LOOK_NS      1000000u /* between two looks at processes, at least, */
-#define LOOK_SHARE   50u      /* and so many times as long as one takes: a system call for each process */
-#define STILL_NS     10000000u
-#define SPIN_NS      500000000u /* at first */
-#define SPIN_MIN_NS  4000000u
-#define SPIN_MAX_NS  8000000000ull
-#define SPIN_OVER_NS 20000000u
+/* ---- sums ---- */
+
+static void add_clock(struct process_scan *sum, const struct clock_end *end, const struct emu_vclock *c, uint32_t index)
+{
+    uint64_t until_ps;
+
+    switch (end->state) {
+    case EMU_VCLOCK_RUNS:
+        sum->runs = true;
+        if (end->is_absent)
+            sum->n_outside++;
+        else if (end->now_ps < sum->run_ps)
+            sum->run_ps = end->now_ps;
+        return;
+    case EMU_VCLOCK_LOOKS:
+        if (end->look_ps < sum->look_ps) {
+            sum->look_ps = end->look_ps;
+            sum->look_index = (uint16_t)index;
+        }
+        return;
+    case EMU_VCLOCK_WAITS:
+        sum->n_waiting++;
+        until_ps = atomic_load_explicit(&c->until_ps, memory_order_relaxed);
+        if (until_ps < end->now_ps)
+            until_ps = end->now_ps; /* no clock goes back */
+        if (until_ps < sum->until_ps) {
+            sum->until_ps = until_ps;
+            sum->wait_index = (uint16_t)index;
+        }
+        return;
+    case EMU_VCLOCK_FENCED: /* it comes back when those who wait have come into its fence */
+        sum->is_fenced = true;
+        if (end->now_ps > sum->fence_ps)
+            sum->fence_ps = end->now_ps;
+        return;
+    case EMU_VCLOCK_FREE:
+        return;
+    default:
+        sum->n_outside++;
+    }
+}
+
+static void sum_up(struct emu_virtual_process *p)
+{
+    struct process_scan sum = { .run_ps = NEVER, .look_ps = NEVER, .until_ps = NEVER };
+
+    for (uint32_t i = 0; i < p->n_used; i++)
+        add_clock(&sum, &p->clocks[i], &p->page->clocks[i], i);
+    p->sum = sum;
+}
 
 /* ---- moving ---- */
 
-/*
- * What is under way reaches nobody before the simulation's next event. What others post later, from at_ps on, needs the
- * machine's lookahead at least.
- */
-static uint64_t horizon_ps(const struct emu_virtual *v, uint64_t at_ps)
+/* Of all that may be posted from now on, by others or by threads of the process, to reach it. */
+static uint64_t lookahead_ps(const struct emu_virtual *v, const struct emu_virtual_process *p)
 {
-    uint64_t next_ps = emu_sim_next_ps(emu_nic_model_sim(v->model));
-    uint64_t after_ps = at_ps + emu_nic_lookahead_ps(v->model);
+    const struct emu_nic_lookahead *ahead = &v->lookahead;
+    uint64_t remote_ps = ahead->own_ps < ahead->remote_ps ? ahead->own_ps : ahead->remote_ps;
 
-    if (!STAILQ_EMPTY(&v->due) || at_ps > v->time.now_ps)
+    /* What the thread itself posts to its own node ends its horizon (client/virtual_port.c). */
+    if (p->is_alone && p->n_used == 1 && v->n_rankless == 0)
+        return remote_ps;
+    return ahead->local_ps < remote_ps ? ahead->local_ps : remote_ps;
+}
+
+/*
+ * What is posted from now on needs the machine's lookahead at least. What is under way reaches those alone who are at
+ * its ends, and them not before the simulation's next event. Where commands may fail at once there is no horizon.
+ */
+uint64_t emu_virtual_horizon_ps(const struct emu_virtual *v, const struct emu_virtual_process *p)
+{
+    uint64_t after_ps = v->time.now_ps + lookahead_ps(v, p);
+    uint64_t next_ps;
+
+    if (p->member->domain->paths.has_faults || p->member->domain->paths.is_routed_around)
         return 0;
+    if (p->n_ops == 0 && v->n_unaddressed == 0)
+        return after_ps;
+    if (!STAILQ_EMPTY(&v->due))
+        return 0;
+    next_ps = emu_sim_next_ps(emu_nic_model_sim(v->model));
     return next_ps < after_ps ? next_ps : after_ps;
+}
+
+static void keep_awake(struct emu_virtual *v, struct emu_virtual_process *p, uint32_t index)
+{
+    struct emu_virtual_awake *awake = &v->awake;
+    struct emu_virtual_process *other = awake->clocks[awake->next].p;
+
+    if (atomic_load_explicit(&p->page->clocks[index].stays_awake, memory_order_relaxed))
+        return;
+    if (other)
+        atomic_store_explicit(&other->page->clocks[awake->clocks[awake->next].index].stays_awake, 0,
+                              memory_order_relaxed);
+    awake->clocks[awake->next].p = p;
+    awake->clocks[awake->next].index = index;
+    awake->next = (awake->next + 1) % awake->n;
+    atomic_store_explicit(&p->page->clocks[index].stays_awake, 1, memory_order_relaxed);
+}
+
+void emu_virtual_put_to_sleep(struct emu_virtual *v, const struct emu_virtual_process *p)
+{
+    for (uint32_t i = 0; i < v->awake.n; i++) {
+        if (v->awake.clocks[i].p == p)
+            v->awake.clocks[i].p = NULL;
+    }
 }
 
 void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uint32_t index, uint64_t at_ps)
@@ -73,12 +141,15 @@ void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uin
     p->cpu_began_ns = 0;
     atomic_store_explicit(&c->now_ps, at_ps, memory_order_relaxed);
     atomic_store_explicit(&c->until_ps, NEVER, memory_order_relaxed);
-    atomic_store_explicit(&c->horizon_ps, horizon_ps(v, at_ps), memory_order_relaxed);
+    atomic_store_explicit(&c->horizon_ps, emu_virtual_horizon_ps(v, p), memory_order_relaxed);
     atomic_store_explicit(&c->is_left, 0, memory_order_relaxed);
+    keep_awake(v, p, index);
+    v->went_on_ns = emu_clock_ns();
     /* Pairs with the acquire in the thread: its time before its turn. */
     atomic_store(&c->state, EMU_VCLOCK_RUNS);
     if (atomic_load(&c->sleeps))
         syscall(SYS_futex, &c->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    sum_up(p);
 }
 
 /* First time of its grid that is not before at_ps. */
@@ -140,45 +211,6 @@ static bool is_earlier(uint64_t a_ps, const struct emu_virtual_process *a, uint6
     return a_ps < b_ps || (a_ps == b_ps && (!b || a->order < b->order));
 }
 
-static void add_clock(struct clock_scan *scan, struct emu_virtual_process *p, uint32_t index)
-{
-    const struct clock_end *end = &p->clocks[index];
-    const struct emu_vclock *c = &p->page->clocks[index];
-    uint64_t until_ps;
-
-    switch (end->state) {
-    case EMU_VCLOCK_RUNS:
-        if (end->is_absent)
-            scan->n_outside++;
-        else if (end->now_ps < scan->run_ps)
-            scan->run_ps = end->now_ps;
-        return;
-    case EMU_VCLOCK_LOOKS:
-        if (is_earlier(end->look_ps, p, scan->look_ps, scan->looker)) {
-            scan->look_ps = end->look_ps;
-            scan->looker = p;
-            scan->look_index = index;
-        }
-        return;
-    case EMU_VCLOCK_WAITS:
-        scan->n_waiting++;
-        until_ps = atomic_load_explicit(&c->until_ps, memory_order_relaxed);
-        if (until_ps < end->now_ps)
-            until_ps = end->now_ps; /* no clock goes back */
-        if (until_ps != NEVER && is_earlier(until_ps, p, scan->until_ps, scan->waiter)) {
-            scan->until_ps = until_ps;
-            scan->waiter = p;
-            scan->wait_index = index;
-        }
-        return;
-    case EMU_VCLOCK_FREE:
-    case EMU_VCLOCK_FENCED: /* it comes back when those who wait have come into its fence */
-        return;
-    default:
-        scan->n_outside++;
-    }
-}
-
 /* All processes are in the fence, or were: those with clocks go on at the latest of their times. */
 static void end_fence(struct emu_virtual *v, uint32_t key, const struct emu_domain *domain)
 {
@@ -187,7 +219,7 @@ static void end_fence(struct emu_virtual *v, uint32_t key, const struct emu_doma
 
     for (int pass = 0; pass < 2; pass++) {
         LIST_FOREACH(p, &v->processes, link) {
-            for (uint32_t i = 0; p->member->domain == domain && i < EMU_VCLOCKS; i++) {
+            for (uint32_t i = 0; p->member->domain == domain && i < p->n_used; i++) {
                 const struct emu_vclock *c = &p->page->clocks[i];
                 bool is_in = p->clocks[i].state == EMU_VCLOCK_FENCED || p->clocks[i].state == EMU_VCLOCK_UNFENCED;
 
@@ -207,65 +239,111 @@ static void take_fences(struct emu_virtual *v)
     struct emu_virtual_process *p;
 
     LIST_FOREACH(p, &v->processes, link) {
-        for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
+        for (uint32_t i = 0; i < p->n_used; i++) {
             if (p->clocks[i].state == EMU_VCLOCK_UNFENCED)
                 end_fence(v, atomic_load(&p->page->clocks[i].fence_key), p->member->domain);
         }
     }
 }
 
-/* Threads take clocks from the first one on. */
-static uint32_t clocks_in_use(const struct emu_virtual_process *p)
+/* Threads take clocks from the first one on, and none is given back. */
+static void count_used(struct emu_virtual_process *p)
 {
-    uint32_t n = EMU_VCLOCKS;
+    uint32_t n_taken = atomic_load_explicit(&p->page->n_taken, memory_order_acquire);
 
-    while (n > 0 && p->clocks[n - 1].state == EMU_VCLOCK_FREE &&
-           atomic_load_explicit(&p->page->clocks[n - 1].tid, memory_order_relaxed) == 0)
-        n--;
-    return n;
+    if (n_taken > p->n_used)
+        p->n_used = n_taken < EMU_VCLOCKS ? n_taken : EMU_VCLOCKS;
 }
 
 static bool take_process(struct emu_virtual *v, struct emu_virtual_process *p)
 {
-    uint32_t n = clocks_in_use(p);
     bool has_fence = false;
 
-    for (uint32_t i = 0; i < n; i++) {
+    p->n_takes++;
+    count_used(p);
+    for (uint32_t i = 0; i < p->n_used; i++) {
         p->clocks[i].has_news = p->clocks[i].has_news || p->member->has_news;
         take_request(v, &p->clocks[i], &p->page->clocks[i]);
         has_fence = has_fence || p->clocks[i].state == EMU_VCLOCK_UNFENCED;
     }
     p->member->has_news = false;
+    sum_up(p);
     return has_fence;
 }
 
-void emu_virtual_scan(struct emu_server *server, struct clock_scan *scan_out)
+static void add_process(struct clock_scan *scan, struct emu_virtual_process *p)
+{
+    const struct process_scan *sum = &p->sum;
+
+    if (sum->run_ps < scan->run_ps)
+        scan->run_ps = sum->run_ps;
+    if (sum->look_ps != NEVER && is_earlier(sum->look_ps, p, scan->look_ps, scan->looker)) {
+        scan->look_ps = sum->look_ps;
+        scan->looker = p;
+    }
+    if (sum->until_ps != NEVER && is_earlier(sum->until_ps, p, scan->until_ps, scan->waiter)) {
+        scan->until_ps = sum->until_ps;
+        scan->waiter = p;
+    }
+    if (sum->fence_ps > scan->fence_ps)
+        scan->fence_ps = sum->fence_ps;
+    scan->n_unfenced += !sum->is_fenced;
+    scan->n_waiting += sum->n_waiting;
+    scan->n_outside += sum->n_outside;
+}
+
+/*
+ * All are in the fence: it is over at the latest of their times, and the host decides how soon. Time stands there until
+ * then, whatever is under way.
+ */
+static void hold_at_fence(const struct emu_virtual *v, struct clock_scan *scan)
+{
+    if (!LIST_EMPTY(&v->processes) && scan->n_unfenced == 0 && scan->fence_ps < scan->run_ps)
+        scan->run_ps = scan->fence_ps;
+}
+
+static uint32_t count_clockless(const struct emu_server *server)
+{
+    const struct emu_domain *domain;
+    const struct emu_member *member;
+    uint32_t n = 0;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        LIST_FOREACH(member, &domain->members, link)
+            n += !member->virtual_process;
+    }
+    return n;
+}
+
+/* May it differ from what the last scan saw of it? */
+static bool may_have_moved(const struct emu_virtual_process *p)
+{
+    return p->sum.runs || p->member->has_news;
+}
+
+void emu_virtual_scan(struct emu_server *server, bool all, struct clock_scan *scan_out)
 {
     struct emu_virtual *v = virtual_of(server);
     struct emu_virtual_process *p;
-    struct emu_domain *domain;
-    struct emu_member *member;
     bool has_fence = false;
 
-    *scan_out = (struct clock_scan){ .run_ps = NEVER, .look_ps = NEVER, .until_ps = NEVER };
-    LIST_FOREACH(p, &v->processes, link)
-        has_fence = take_process(v, p) || has_fence;
+    if (all)
+        v->n_clockless = count_clockless(server);
+    LIST_FOREACH(p, &v->processes, link) {
+        if (all || may_have_moved(p))
+            has_fence = take_process(v, p) || has_fence;
+    }
     if (has_fence) {
         /* Everybody had come into the fence before the first one came out: see all who are in it. */
         LIST_FOREACH(p, &v->processes, link)
             take_process(v, p);
         take_fences(v);
     }
-    LIST_FOREACH(p, &v->processes, link) {
-        uint32_t n = clocks_in_use(p);
-
-        for (uint32_t i = 0; i < n; i++)
-            add_clock(scan_out, p, i);
-    }
-    LIST_FOREACH(domain, &server->domains, link) {
-        LIST_FOREACH(member, &domain->members, link)
-            scan_out->n_outside += !member->virtual_process;
-    }
+    *scan_out =
+        (struct clock_scan){ .run_ps = NEVER, .look_ps = NEVER, .until_ps = NEVER, .n_outside = v->n_clockless };
+    LIST_FOREACH(p, &v->processes, link)
+        add_process(scan_out, p);
+    hold_at_fence(v, scan_out);
 }
 
 bool emu_virtual_is_asked(const struct emu_virtual *v)
@@ -273,7 +351,9 @@ bool emu_virtual_is_asked(const struct emu_virtual *v)
     const struct emu_virtual_process *p;
 
     LIST_FOREACH(p, &v->processes, link) {
-        for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
+        uint32_t n_taken = atomic_load_explicit(&p->page->n_taken, memory_order_acquire);
+
+        for (uint32_t i = 0; i < n_taken && i < EMU_VCLOCKS; i++) {
             uint32_t state = atomic_load_explicit(&p->page->clocks[i].state, memory_order_acquire);
             uint32_t known = p->clocks[i].state;
 
@@ -284,13 +364,27 @@ bool emu_virtual_is_asked(const struct emu_virtual *v)
     return false;
 }
 
+uint64_t emu_virtual_latest_ps(const struct emu_virtual *v)
+{
+    const struct emu_virtual_process *p;
+    uint64_t latest_ps = v->time.now_ps;
+
+    LIST_FOREACH(p, &v->processes, link) {
+        for (uint32_t i = 0; i < p->n_used; i++) {
+            if (p->clocks[i].state == EMU_VCLOCK_WAITS && p->clocks[i].now_ps > latest_ps)
+                latest_ps = p->clocks[i].now_ps;
+        }
+    }
+    return latest_ps;
+}
+
 bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps)
 {
     struct emu_virtual_process *p;
     bool has_moved = false;
 
     LIST_FOREACH(p, &v->processes, link) {
-        for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
+        for (uint32_t i = 0; i < p->n_used; i++) {
             const struct emu_vclock *c = &p->page->clocks[i];
             struct clock_end *end = &p->clocks[i];
 
@@ -299,321 +393,19 @@ bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps)
             look_at(end, on_grid(c, end->now_ps, v->time.now_ps + step_ps));
             has_moved = true;
         }
+        sum_up(p);
     }
     return has_moved;
 }
 
-void emu_virtual_announce_sleep(const struct emu_virtual *v, bool sleeps)
+void emu_virtual_announce_sleep(struct emu_virtual *v, bool sleeps)
 {
     struct emu_virtual_process *p;
 
+    /* Not in each round: the word is in a line that all calls of the process read. */
+    if (v->is_announced == sleeps)
+        return;
+    v->is_announced = sleeps;
     LIST_FOREACH(p, &v->processes, link)
         atomic_store_explicit(&p->page->emunic_sleeps, sleeps, memory_order_relaxed);
-}
-
-/* ---- do they run? ---- */
-
-static uint64_t processor_ns(pid_t pid)
-{
-    /* The kernel's number of a process's processor clock (clock_getcpuclockid(3)). */
-    clockid_t id = (clockid_t)((~(unsigned)pid << 3) | 2);
-    struct timespec t;
-
-    if (clock_gettime(id, &t) < 0)
-        return 0;
-    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
-/* A line of a file that the kernel makes: what stands behind the name. NULL: there is none. */
-static const char *find_line(const char *text, const char *name)
-{
-    const char *at = strstr(text, name);
-
-    return at ? at + strlen(name) : NULL;
-}
-
-/* Does the thread sleep, or is it stopped? One that is not there any more does. How often it has gone to sleep. */
-static bool sleeps(pid_t pid, uint32_t tid, uint64_t *n_sleeps_out)
-{
-    char path[64], text[4096];
-    const char *state;
-    const char *n_sleeps;
-    ssize_t n;
-    int fd;
-
-    *n_sleeps_out = 0;
-    snprintf(path, sizeof(path), "/proc/%d/task/%u/status", (int)pid, tid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return true;
-    n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = 0;
-    state = find_line(text, "\nState:\t");
-    n_sleeps = find_line(text, "\nvoluntary_ctxt_switches:\t");
-    if (n_sleeps)
-        *n_sleeps_out = strtoull(n_sleeps, NULL, 10);
-    return !state || (*state != 'R' && *state != 'D');
-}
-
-/* Others go on without it, and it returns at its next call. */
-static void leave(struct emu_virtual_process *p, uint32_t index)
-{
-    p->clocks[index].is_absent = true;
-    atomic_store_explicit(&p->page->clocks[index].is_left, 1, memory_order_relaxed);
-}
-
-static void look_at_thread(struct emu_virtual_process *p, uint32_t index, uint64_t now_ns)
-{
-    struct clock_end *end = &p->clocks[index];
-    uint32_t tid = atomic_load_explicit(&p->page->clocks[index].tid, memory_order_relaxed);
-    uint64_t n_sleeps;
-    bool does_sleep;
-
-    if (!end->stands) {
-        end->n_sleeps = 0;
-        end->slept_ns = now_ns;
-        return;
-    }
-    if (now_ns - end->slept_ns < STILL_NS)
-        return;
-    does_sleep = sleeps(p->member->pid, tid, &n_sleeps);
-    if (does_sleep && end->n_sleeps == n_sleeps + 1)
-        leave(p, index);
-    end->n_sleeps = does_sleep ? n_sleeps + 1 : 0;
-    end->slept_ns = now_ns;
-}
-
-static bool has_still_clock(struct emu_virtual_process *p)
-{
-    bool is_still = false;
-
-    for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
-        struct clock_end *end = &p->clocks[i];
-
-        if (end->state != EMU_VCLOCK_RUNS)
-            continue;
-        end->stands = end->still_ps == end->now_ps;
-        end->still_ps = end->now_ps;
-        is_still = is_still || end->stands;
-    }
-    return is_still;
-}
-
-/* Where computing costs its processor time, that moves the clock already before the next call tells. */
-static void move_by_processor(const struct emu_virtual *v, struct emu_virtual_process *p, uint64_t used_ns)
-{
-    for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
-        struct clock_end *end = &p->clocks[i];
-
-        if (end->state != EMU_VCLOCK_RUNS || end->is_absent)
-            continue;
-        end->is_moved_by_cpu = true;
-        end->now_ps += used_ns * v->options.factor_ppm / 1000;
-        end->still_ps = end->now_ps;
-    }
-}
-
-static void leave_those_that_stand(struct emu_virtual_process *p)
-{
-    for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
-        if (p->clocks[i].state == EMU_VCLOCK_RUNS && p->clocks[i].stands)
-            leave(p, i);
-    }
-}
-
-/* A clock has moved behind what looked like waiting for memory: was it that? */
-static void learn(struct emu_virtual_process *p, uint64_t cpu_ns)
-{
-    if (p->spun_cpu_ns == 0)
-        return;
-    if (cpu_ns - p->spun_cpu_ns < SPIN_OVER_NS)
-        p->spin_ns = p->spin_ns / 4 > SPIN_MIN_NS ? p->spin_ns / 4 : SPIN_MIN_NS;
-    else
-        p->spin_ns = p->spin_ns * 2 < SPIN_MAX_NS ? p->spin_ns * 2 : SPIN_MAX_NS;
-    p->spun_cpu_ns = 0;
-}
-
-/* It uses the processor and calls nothing. */
-static void look_at_computing(struct emu_virtual *v, struct emu_virtual_process *p, uint64_t cpu_ns)
-{
-    if (v->options.compute == EMU_VCLOCK_COMPUTE_MEASURED) {
-        move_by_processor(v, p, cpu_ns - p->cpu_ns);
-        return;
-    }
-    if (p->cpu_began_ns == 0)
-        p->cpu_began_ns = cpu_ns;
-    if (p->spun_cpu_ns != 0 || cpu_ns - p->cpu_began_ns < p->spin_ns)
-        return;
-    p->spun_cpu_ns = cpu_ns;
-    leave_those_that_stand(p);
-    emu_lag_note_spin(v, p);
-}
-
-static void look_at_process(struct emu_virtual *v, struct emu_virtual_process *p, uint64_t now_ns)
-{
-    uint64_t cpu_ns = processor_ns(p->member->pid);
-    bool has_still = has_still_clock(p);
-
-    for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
-        if (p->clocks[i].state == EMU_VCLOCK_RUNS && !p->clocks[i].is_absent)
-            look_at_thread(p, i, now_ns);
-    }
-    if (!has_still) {
-        learn(p, cpu_ns);
-        p->cpu_began_ns = cpu_ns;
-    } else if (cpu_ns > p->cpu_ns) {
-        look_at_computing(v, p, cpu_ns);
-    }
-    p->cpu_ns = cpu_ns;
-}
-
-void emu_virtual_look_at_processes(struct emu_virtual *v, uint64_t now_ns)
-{
-    struct emu_virtual_process *p;
-
-    if (now_ns - v->looked_ns < v->look_pause_ns)
-        return;
-    v->looked_ns = now_ns;
-    LIST_FOREACH(p, &v->processes, link)
-        look_at_process(v, p, now_ns);
-    v->look_pause_ns = LOOK_SHARE * (emu_clock_ns() - now_ns);
-    if (v->look_pause_ns < LOOK_NS)
-        v->look_pause_ns = LOOK_NS;
-}
-
-/* ---- processes ---- */
-
-static void doorbell_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
-{
-    (void)server;
-    (void)watch;
-    (void)events; /* edge-triggered: the next round looks */
-}
-
-static void fill_page(const struct emu_virtual *v, struct emu_vclock_page *page, const struct emu_node_params *host)
-{
-    page->magic = EMU_VCLOCK_MAGIC;
-    page->abi_version = EMU_ABI_VERSION;
-    page->n_clocks = EMU_VCLOCKS;
-    page->compute = v->options.compute;
-    page->factor_ppm = v->options.factor_ppm;
-    page->fixed_ps = v->options.fixed_ps;
-    page->epoch_ns = v->options.epoch_ns;
-    page->poll_ps = v->options.poll_ps;
-    page->server_pid = (uint32_t)getpid();
-    page->put_gap_ps = host->put_gap_ps;
-    page->store_kbs = host->store_kbs;
-    page->launch_gap_ps = host->launch_gap_ps;
-    page->launch_mdh_percent = host->launch_mdh_percent;
-}
-
-static int make_page(struct emu_virtual *v, struct emu_virtual_process *p, const struct emu_node_params *host)
-{
-    void *page;
-
-    p->page_fd = memfd_create("emunic-clocks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (p->page_fd < 0 || ftruncate(p->page_fd, sizeof(*p->page)) < 0 ||
-        fcntl(p->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return -errno;
-    page = mmap(NULL, sizeof(*p->page), PROT_READ | PROT_WRITE, MAP_SHARED, p->page_fd, 0);
-    if (page == MAP_FAILED)
-        return -errno;
-    p->page = page;
-    fill_page(v, p->page, host);
-    p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return p->doorbell < 0 ? -errno : 0;
-}
-
-/* What it has; the rest epoll may still name. */
-static void close_process(struct emu_virtual_process *p)
-{
-    if (p->page) {
-        atomic_store(&p->page->is_over, 1);
-        munmap(p->page, sizeof(*p->page));
-    }
-    if (p->page_fd >= 0)
-        close(p->page_fd);
-    if (p->doorbell >= 0)
-        close(p->doorbell);
-}
-
-/*
- * Processes of one node have cores of their own in the model, as many as it has: in the order of their ranks, because
- * that in which they come is the host's.
- */
-static uint32_t choose_proc(const struct emu_virtual *v, const struct emu_member *member)
-{
-    const struct emu_domain *domain = member->domain;
-    const struct emu_virtual_process *other;
-    uint32_t n = 0;
-
-    if (member->rank < domain->n_ranks && domain->rank_nids) {
-        for (uint32_t i = 0; i < member->rank; i++)
-            n += domain->rank_nids[i] == domain->rank_nids[member->rank];
-        return n % EMU_NIC_PROCS_MAX;
-    }
-    LIST_FOREACH(other, &v->processes, link)
-        n += other->member->domain == member->domain && other->member->node_index == member->node_index;
-    return n % EMU_NIC_PROCS_MAX;
-}
-
-static int make_process(struct emu_server *server, struct emu_member *member, struct emu_virtual_process **out)
-{
-    struct emu_virtual *v = virtual_of(server);
-    struct emu_virtual_process *p = calloc(1, sizeof(*p));
-    int r;
-
-    if (!p)
-        return -ENOMEM;
-    *p = (struct emu_virtual_process){ .member = member, .page_fd = -1, .doorbell = -1, .watch.ready = doorbell_ready };
-    r = make_page(v, p, emu_machine_node_params(server->machine));
-    if (r == 0)
-        r = emu_server_watch(server, p->doorbell, EPOLLIN | EPOLLET, &p->watch);
-    if (r < 0) {
-        close_process(p);
-        free(p);
-        return r;
-    }
-    p->order = member->rank != EMU_NID_NONE ? member->rank : v->n_came;
-    v->n_came++;
-    p->proc = choose_proc(v, member);
-    p->spin_ns = SPIN_NS;
-    LIST_INSERT_HEAD(&v->processes, p, link);
-    member->virtual_process = p;
-    *out = p;
-    return 0;
-}
-
-int emu_virtual_answer_page(struct emu_request *request)
-{
-    struct emu_member *member = request->port->member;
-    struct emu_virtual_process *p = member->virtual_process;
-    int r;
-
-    if (!virtual_of(request->port->server))
-        return -EOPNOTSUPP;
-    if (!p) {
-        r = make_process(request->port->server, member, &p);
-        if (r < 0)
-            return r;
-    }
-    request->reply_fds[0] = p->page_fd;
-    request->reply_fds[1] = p->doorbell;
-    request->n_reply_fds = 2;
-    return 0;
-}
-
-void emu_virtual_end_process(struct emu_server *server, struct emu_member *member)
-{
-    struct emu_virtual_process *p = member->virtual_process;
-
-    if (!p)
-        return;
-    emu_lag_end_process(virtual_of(server), p);
-    emu_server_bury(server, p->doorbell, &p->watch);
-    LIST_REMOVE(p, link);
-    emu_virtual_forget_process(virtual_of(server), p);
-    member->virtual_process = NULL;
-    close_process(p);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside virtual time: clocks of processes, and the state of the part. clocks.c reads and moves clocks, schedule.c
- * decides whose turn it is, operations.c is the side of the model.
+ * Inside virtual time: clocks of processes, and the state of the part. clocks.c reads and moves clocks, absence.c looks
+ * for threads that do not run, schedule.c decides whose turn it is, operations.c is the side of the model.
  */
 #ifndef EMUNIC_DAEMON_VIRTUAL_INNER_H
 #define EMUNIC_DAEMON_VIRTUAL_INNER_H
@@ -30,16 +30,35 @@ struct clock_end {
     uint64_t n_sleeps;    /* 1 more than what the kernel has counted, if it slept then; else 0 */
 };
 
+/* Its clocks, as they were taken in last. */
+struct process_scan {
+    uint64_t run_ps; /* the earliest that runs; NEVER: none */
+    uint64_t look_ps;
+    uint64_t until_ps; /* the first end of a wait */
+    uint16_t look_index;
+    uint16_t wait_index;
+    uint16_t n_waiting;
+    uint16_t n_outside; /* away or absent */
+    bool runs;          /* some clock does, absent or not */
+    bool is_fenced;     /* some clock is in a fence, */
+    uint64_t fence_ps;  /* since then at the latest */
+};
+
 /* A process in virtual time. */
 struct emu_virtual_process {
     struct emu_watch watch; /* first; the doorbell */
     LIST_ENTRY(emu_virtual_process) link;
-    struct emu_member *member;    /* borrowed: outlives this */
+    struct emu_member *member; /* borrowed: outlives this */
+    struct process_scan sum;
+    uint64_t n_takes;             /* by scans: its ports may have commands since */
+    uint32_t n_used;              /* clocks that threads have, or had */
+    uint32_t n_ops;               /* under way, from it or to it */
     struct emu_vclock_page *page; /* owned */
     int page_fd;
     int doorbell;
     uint32_t order;        /* among equal times: rank, else when it came */
     uint32_t proc;         /* in the model, on its node */
+    bool is_alone;         /* no other rank is on its node */
     uint64_t cpu_ns;       /* of the process, when it was looked at last */
     uint64_t cpu_began_ns; /* when its clocks were last seen to move */
     uint64_t spin_ns;      /* processor time without a call after which it holds nobody up */
@@ -58,23 +77,52 @@ struct emu_virtual_effect {
     enum emu_virtual_effect_kind kind;
 };
 
+#define AWAKE_MAX 64u
+
+/* Clocks whose threads stay awake while they wait: the last ones that went on, as many as there are cores. */
+struct emu_virtual_awake {
+    struct {
+        struct emu_virtual_process *p; /* NULL: nobody */
+        uint32_t index;
+    } clocks[AWAKE_MAX];
+    uint32_t n;
+    uint32_t next; /* the one that went on first of them */
+};
+
+struct emu_virtual_network {
+    uint64_t changes;     /* those that the model knows */
+    uint64_t released_ps; /* when it took the last one over: commands of before have waited for that */
+};
+
+/* With nothing under way. */
+struct emu_virtual_idle {
+    uint64_t step_ps;   /* how far time moves next */
+    uint64_t passed_ps; /* how far it has moved so without an effect */
+    uint64_t since_ns;  /* host time of the last such step, with others outside; 0: none */
+};
+
 struct emu_virtual {
     struct emu_server_time time;
     struct emu_time_options options;
-    uint64_t network_changes;    /* those that the model knows */
-    uint64_t released_ps;        /* when it took the last one over: commands of before have waited for that */
+    uint32_t n_unaddressed; /* operations under way whose effects may reach anybody */
+    struct emu_virtual_network network;
     struct emu_nic_model *model; /* owned */
+    struct emu_nic_lookahead lookahead;
     LIST_HEAD(, emu_virtual_process) processes;
     LIST_HEAD(, emu_virtual_op) ops;
     STAILQ_HEAD(, emu_virtual_effect) due; /* in the order of time */
     uint64_t clock_ps;                     /* of the routers */
-    uint64_t idle_step_ps;                 /* with nothing under way: how far time moves next */
-    uint64_t idle_ps;                      /* how far it has moved so without an effect */
-    uint64_t idle_since_ns;                /* host time of the last such step, with others outside; 0: none */
-    uint64_t looked_ns;                    /* host time of the last look at processes */
-    uint64_t look_pause_ns;                /* until the next */
+    struct emu_virtual_idle idle;
+    uint64_t looked_ns;     /* host time of the last look at processes */
+    uint64_t look_pause_ns; /* until the next */
     uint32_t n_came;
+    uint32_t n_rankless;  /* processes without a rank so far: they may be on any node */
+    uint32_t n_clockless; /* processes without a clock, at the last scan of all */
+    bool is_announced;    /* that emunic sleeps */
+    struct emu_virtual_awake awake;
+    uint64_t went_on_ns;       /* host time of the last turn */
     bool is_blocked;           /* some clock runs, and time cannot pass it */
+    uint64_t ended_ps;         /* the latest time of the processes that have gone */
     bool is_stuck;             /* told: nothing can happen any more */
     struct emu_lag lag;        /* of all processes */
     struct emu_lag_row *ended; /* owned; processes that have ended */
@@ -93,24 +141,39 @@ struct clock_scan {
     uint64_t run_ps; /* the earliest that runs; NEVER: none */
     uint64_t look_ps;
     struct emu_virtual_process *looker; /* the earliest that wants to look, first in order; NULL */
-    uint32_t look_index;
     uint64_t until_ps;
     struct emu_virtual_process *waiter; /* whose waiting ends first */
-    uint32_t wait_index;
     uint32_t n_waiting;
-    uint32_t n_outside; /* away, absent, or of a process that has no clock yet */
+    uint32_t n_unfenced; /* processes without a clock in a fence */
+    uint64_t fence_ps;   /* the latest in one */
+    uint32_t n_outside;  /* away, absent, or of a process that has no clock yet */
 };
 
-void emu_virtual_scan(struct emu_server *server, struct clock_scan *scan_out);
+/*
+ * All: each process is read. Else those alone that ran, or have had news, when they were read last: others come back
+ * from outside, at no certain time.
+ */
+void emu_virtual_scan(struct emu_server *server, bool all, struct clock_scan *scan_out);
 /* The clock goes on at that time. */
 void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uint32_t index, uint64_t at_ps);
+/* Nothing happens to the process before that. */
+uint64_t emu_virtual_horizon_ps(const struct emu_virtual *v, const struct emu_virtual_process *p);
+/* Its thread sleeps when it waits, from now on. */
+void emu_virtual_put_to_sleep(struct emu_virtual *v, const struct emu_virtual_process *p);
+/* The latest time of those who wait. */
+uint64_t emu_virtual_latest_ps(const struct emu_virtual *v);
 /* All that wait in polls look at now_ps + step_ps. False: there are none. */
 bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps);
-/* Looks whether the processes whose clocks run do run: once a millisecond is enough. */
-void emu_virtual_look_at_processes(struct emu_virtual *v, uint64_t now_ns);
 /* Is there a request that has not been seen yet? */
 bool emu_virtual_is_asked(const struct emu_virtual *v);
-void emu_virtual_announce_sleep(const struct emu_virtual *v, bool sleeps);
+void emu_virtual_announce_sleep(struct emu_virtual *v, bool sleeps);
+
+/* ---- absence ---- */
+
+/* Looks whether the processes whose clocks run do run: once a millisecond is enough. */
+void emu_virtual_look_at_processes(struct emu_virtual *v, uint64_t now_ns);
+
+/* ---- processes ---- */
 
 /* EMU_MSG_VIRTUAL_CLOCK: the page and the doorbell of the process. */
 int emu_virtual_answer_page(struct emu_request *request);

@@ -33,9 +33,15 @@ static bool has_any(const struct emu_lag *lag)
     return lag->late_commands > 0 || lag->spins > 0;
 }
 
+/* Of the run, so far. */
+static uint64_t length_ps(const struct emu_virtual *v)
+{
+    return LIST_EMPTY(&v->processes) && v->ended_ps > v->time.now_ps ? v->ended_ps : v->time.now_ps;
+}
+
 static bool is_exact(const struct emu_virtual *v)
 {
-    return (double)v->lag.late_ps <= (double)v->time.now_ps * v->options.max_lag_ppm * 1e-6;
+    return (double)v->lag.late_ps <= (double)length_ps(v) * v->options.max_lag_ppm * 1e-6;
 }
 
 static void tell(const struct emu_virtual *v, const struct emu_lag *lag, const char *who)
@@ -45,7 +51,7 @@ static void tell(const struct emu_virtual *v, const struct emu_lag *lag, const c
                 (unsigned long long)lag->spins);
     if (lag->late_commands > 0)
         emu_log(EMU_LOG_WARN, "virtual time: %s%llu operations came late, by %.3f us in all, of %.3f us", who,
-                (unsigned long long)lag->late_commands, (double)lag->late_ps * 1e-6, (double)v->time.now_ps * 1e-6);
+                (unsigned long long)lag->late_commands, (double)lag->late_ps * 1e-6, (double)length_ps(v) * 1e-6);
 }
 
 static struct emu_lag_row row_of(const struct emu_virtual_process *p)
@@ -76,7 +82,7 @@ void emu_lag_end(struct emu_virtual *v)
     if (!is_exact(v))
         emu_log(EMU_LOG_ERROR,
                 "virtual time: THE FIGURES OF THIS RUN ARE NOT THE MODEL'S: its lag is %.3g %% of it, %.3g %% at most",
-                (double)v->lag.late_ps / (double)v->time.now_ps * 100, (double)v->options.max_lag_ppm * 1e-4);
+                (double)v->lag.late_ps / (double)length_ps(v) * 100, (double)v->options.max_lag_ppm * 1e-4);
     free(v->ended);
 }
 
@@ -90,7 +96,7 @@ int emu_lag_report(const struct emu_server *server, struct emu_time_report *repo
         return -ENOENT;
     LIST_FOREACH(p, &v->processes, link)
         n += has_any(&p->lag);
-    *report_out = (struct emu_time_report){ .now_ps = v->time.now_ps,
+    *report_out = (struct emu_time_report){ .now_ps = length_ps(v),
                                             .max_lag_ppm = v->options.max_lag_ppm,
                                             .is_exact = is_exact(v),
                                             .lag = v->lag,

@@ -56,13 +56,24 @@ static bool runs(const struct emu_virtual *v, const struct emu_virtual_process *
 {
     if (!p || v->options.compute == EMU_VCLOCK_COMPUTE_MEASURED)
         return false;
-    for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
+    for (uint32_t i = 0; i < p->n_used; i++) {
         const struct clock_end *end = &p->clocks[i];
 
         if (end->state == EMU_VCLOCK_RUNS && !end->is_absent && !end->is_moved_by_cpu)
             return true;
     }
     return false;
+}
+
+/* Counts it at those whom its effects may reach. */
+static void count(struct emu_virtual *v, const struct emu_virtual_op *op, uint32_t by)
+{
+    if (op->from)
+        op->from->n_ops += by;
+    if (op->to && op->to != op->from)
+        op->to->n_ops += by;
+    if (op->is_unaddressed)
+        v->n_unaddressed += by;
 }
 
 /* False: a lock is not free; the effect stays due. */
@@ -85,6 +96,7 @@ static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect
     }
     if (op->has_arrived && op->has_ended) {
         LIST_REMOVE(op, link);
+        count(v, op, -1u);
         v->time.n_under_way--;
         op->completed(op);
     }
@@ -147,6 +159,8 @@ int emu_virtual_create_model(struct emu_server *server, struct emu_complaint *wh
     if (r < 0)
         snprintf(why->text, why->bytes, "machine '%s' cannot be simulated: %s", emu_machine_name(server->machine),
                  strerror(-r));
+    else
+        v->lookahead = emu_nic_lookahead(v->model);
     return r;
 }
 
@@ -154,13 +168,14 @@ bool emu_virtual_run_model(struct emu_virtual *v, uint64_t limit_ps)
 {
     struct emu_sim *sim = emu_nic_model_sim(v->model);
 
-    if (limit_ps < v->time.now_ps)
-        limit_ps = v->time.now_ps;
-    /* The slot of the clock in which the limit lies is done as a whole. */
+    /*
+     * The slot of the clock in which the limit lies is done as a whole. An effect in it may have moved time beyond the
+     * limit; the next slot waits all the same, or time would creep on from effect to effect while somebody runs.
+     */
     emu_sim_run(sim, limit_ps > NEVER / 2 ? NEVER / 2 : limit_ps + v->clock_ps);
     if (!STAILQ_EMPTY(&v->due))
         return true;
-    if (limit_ps != NEVER)
+    if (limit_ps != NEVER && limit_ps > v->time.now_ps)
         v->time.now_ps = limit_ps;
     return false;
 }
@@ -174,10 +189,10 @@ void emu_virtual_follow_network(struct emu_server *server)
 {
     struct emu_virtual *v = virtual_of(server);
 
-    if (v->network_changes == emu_network_changes(server) || emu_network_is_quiesced(server))
+    if (v->network.changes == emu_network_changes(server) || emu_network_is_quiesced(server))
         return;
-    v->network_changes = emu_network_changes(server);
-    v->released_ps = v->time.now_ps;
+    v->network.changes = emu_network_changes(server);
+    v->network.released_ps = v->time.now_ps;
     emu_sim_set_faults(emu_nic_model_sim(v->model), emu_network_faults(server));
 }
 
@@ -218,6 +233,8 @@ int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const
     op->has_arrived = op->has_ended = false;
     op->from = from;
     op->to = to;
+    op->is_unaddressed = !to;
+    count(v, op, 1);
     LIST_INSERT_HEAD(&v->ops, op, link);
     v->time.n_under_way++;
     return 0;

@@ -4,7 +4,8 @@
  *
  * The next thing is the earliest of: the first command of a port, a clock that wants to look, a clock whose waiting
  * ends. The model goes on up to it, and effects that it has on the way come first: they make lookers of those who
- * wait. Nothing passes a clock that runs, because its thread may still post something at its time. Among equal times
+ * wait. Nothing passes a clock that runs, because its thread may still post something at its time, but for looks before
+ * the horizon: what is posted then reaches nobody before. Among equal times
  * commands come before looks, and the process with the lower rank first; so the order does not depend on the host. An
  * effect at a process that runs waits for the next request of that process (operations.c).
  *
@@ -59,7 +60,19 @@ static bool comes_before(const struct emu_port_end *port, uint64_t at_ps, const 
     return port->index < than->port->index;
 }
 
-static void find_command(const struct emu_server *server, uint64_t now_ps, struct next_command *out)
+/* Who runs posts: of the others what was seen last is true, unless all are to be read. */
+static void look_at_ring(struct emu_port_end *port, bool all)
+{
+    const struct emu_virtual_process *p = port->member->virtual_process;
+
+    if (!all && p && port->ring.seen_takes == p->n_takes)
+        return;
+    port->ring.due_ps = command_ps(port);
+    if (p)
+        port->ring.seen_takes = p->n_takes;
+}
+
+static void find_command(struct emu_server *server, bool all, uint64_t now_ps, struct next_command *out)
 {
     struct emu_port_end *port;
 
@@ -67,8 +80,10 @@ static void find_command(const struct emu_server *server, uint64_t now_ps, struc
     if (emu_network_is_quiesced(server))
         return;
     LIST_FOREACH(port, &server->ports, link) {
-        uint64_t at_ps = command_ps(port);
+        uint64_t at_ps;
 
+        look_at_ring(port, all);
+        at_ps = port->ring.due_ps;
         if (at_ps == NEVER)
             continue;
         if (at_ps < now_ps)
@@ -87,7 +102,7 @@ static void tell_deadlock(struct emu_virtual *v)
     v->is_stuck = true;
     emu_log(EMU_LOG_ERROR, "virtual time %.6f s: nothing can happen any more", (double)v->time.now_ps * 1e-12);
     LIST_FOREACH(p, &v->processes, link) {
-        for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
+        for (uint32_t i = 0; i < p->n_used; i++) {
             uint32_t call = atomic_load(&p->page->clocks[i].call);
 
             if (p->clocks[i].state != EMU_VCLOCK_FREE)
@@ -110,11 +125,11 @@ static bool is_quiet(struct emu_virtual *v, bool has_others, uint64_t quiet_ns)
 
     if (!has_others)
         return true;
-    if (v->idle_since_ns == 0)
-        v->idle_since_ns = now_ns;
-    if (now_ns - v->idle_since_ns < quiet_ns)
+    if (v->idle.since_ns == 0)
+        v->idle.since_ns = now_ns;
+    if (now_ns - v->idle.since_ns < quiet_ns)
         return false;
-    v->idle_since_ns = now_ns;
+    v->idle.since_ns = now_ns;
     return true;
 }
 
@@ -133,31 +148,36 @@ static uint64_t network_ps(const struct emu_server *server)
 static bool pass_idle_time(struct emu_virtual *v, const struct clock_scan *scan, uint64_t limit_ps)
 {
     bool has_others = scan->n_outside > 0;
-    uint64_t step_ps = has_others ? earliest(v->idle_step_ps, QUIET_NS * 1000ull) : v->idle_step_ps;
+    uint64_t step_ps = has_others ? earliest(v->idle.step_ps, QUIET_NS * 1000ull) : v->idle.step_ps;
+    uint64_t latest_ps;
     bool moves;
 
     if (scan->n_waiting == 0 || !is_quiet(v, has_others, QUIET_NS))
         return false;
+    /* Not from where the model stands: how far it has gone for the polls of others is the host's choice. */
+    latest_ps = emu_virtual_latest_ps(v);
+    if (latest_ps < limit_ps)
+        v->time.now_ps = latest_ps;
     moves = v->time.now_ps < NEVER / 2 && v->time.now_ps + step_ps < limit_ps && emu_virtual_move_pollers(v, step_ps);
     if (!moves && limit_ps != NEVER) {
         v->time.now_ps = limit_ps;
         return true;
     }
-    if ((!moves || v->idle_ps > STUCK_AFTER_PS) && !v->is_stuck)
+    if ((!moves || v->idle.passed_ps > STUCK_AFTER_PS) && !v->is_stuck)
         tell_deadlock(v);
     if (!moves)
         return false;
-    v->idle_ps += step_ps;
-    if (v->idle_step_ps < STEP_MAX_PS)
-        v->idle_step_ps *= 2;
+    v->idle.passed_ps += step_ps;
+    if (v->idle.step_ps < STEP_MAX_PS)
+        v->idle.step_ps *= 2;
     return true;
 }
 
 static void leave_idle(struct emu_virtual *v)
 {
-    v->idle_step_ps = STEP_FIRST_PS;
-    v->idle_ps = 0;
-    v->idle_since_ns = 0;
+    v->idle.step_ps = STEP_FIRST_PS;
+    v->idle.passed_ps = 0;
+    v->idle.since_ns = 0;
     v->is_stuck = false;
 }
 
@@ -165,11 +185,11 @@ static void leave_idle(struct emu_virtual *v)
 static void let_go(struct emu_virtual *v, const struct clock_scan *scan)
 {
     if (scan->until_ps < scan->look_ps) {
-        emu_virtual_go_on(v, scan->waiter, scan->wait_index, scan->until_ps);
+        emu_virtual_go_on(v, scan->waiter, scan->waiter->sum.wait_index, scan->until_ps);
         return;
     }
-    v->idle_since_ns = 0; /* somebody has asked for something: it is not quiet */
-    emu_virtual_go_on(v, scan->looker, scan->look_index, scan->look_ps);
+    v->idle.since_ns = 0; /* somebody has asked for something: it is not quiet */
+    emu_virtual_go_on(v, scan->looker, scan->looker->sum.look_index, scan->look_ps);
 }
 
 /*
@@ -182,7 +202,7 @@ static bool may_pass(struct emu_virtual *v, const struct clock_scan *scan)
 
     if (scan->look_ps <= scan->until_ps || !emu_virtual_model_is_empty(v))
         return true;
-    switch (atomic_load(&scan->waiter->page->clocks[scan->wait_index].call)) {
+    switch (atomic_load(&scan->waiter->page->clocks[scan->waiter->sum.wait_index].call)) {
     case EMU_VCLOCK_CALL_POLL:
         return is_quiet(v, scan->n_outside > 0, QUIET_NS);
     case EMU_VCLOCK_CALL_WAIT:
@@ -192,13 +212,23 @@ static bool may_pass(struct emu_virtual *v, const struct clock_scan *scan)
     }
 }
 
+/*
+ * Somebody runs at an earlier time, or at the same. What is posted there reaches nobody before the horizon, so who
+ * looks before that goes on beside it: its look would find the same later.
+ */
+static bool may_look_beside(const struct emu_virtual *v, const struct clock_scan *scan, uint64_t next_ps)
+{
+    return scan->looker && scan->look_ps <= scan->until_ps && scan->look_ps < next_ps &&
+           scan->look_ps < emu_virtual_horizon_ps(v, scan->looker);
+}
+
 /* How far the model may go. With nothing to do it goes nowhere: time passes as pass_idle_time() says. */
 static uint64_t limit_of(const struct emu_virtual *v, uint64_t others_ps, uint64_t alarm_ps)
 {
     return others_ps == NEVER && emu_virtual_model_is_empty(v) ? NEVER : earliest(others_ps, alarm_ps);
 }
 
-struct emu_port_end *emu_virtual_next(struct emu_server *server)
+struct emu_port_end *emu_virtual_next(struct emu_server *server, bool all)
 {
     struct emu_virtual *v = virtual_of(server);
     struct clock_scan scan;
@@ -208,7 +238,7 @@ struct emu_port_end *emu_virtual_next(struct emu_server *server)
 
     for (;;) {
         emu_virtual_follow_network(server);
-        emu_virtual_scan(server, &scan);
+        emu_virtual_scan(server, all, &scan);
         v->is_blocked = scan.run_ps != NEVER;
         if (emu_virtual_apply_effects(v, &waits)) {
             leave_idle(v);
@@ -216,7 +246,8 @@ struct emu_port_end *emu_virtual_next(struct emu_server *server)
         }
         if (waits)
             return NULL;
-        find_command(server, v->time.now_ps, &command);
+        find_command(server, all, v->time.now_ps, &command);
+        all = false;
         others_ps = earliest(scan.look_ps, scan.until_ps);
         due_ps = earliest(command.at_ps, others_ps);
         alarm_ps = network_ps(server);
@@ -226,8 +257,12 @@ struct emu_port_end *emu_virtual_next(struct emu_server *server)
             continue;
         if (alarm_ps <= v->time.now_ps)
             return NULL;
-        if (scan.run_ps != NEVER && scan.run_ps <= due_ps)
-            return NULL;
+        if (scan.run_ps != NEVER && scan.run_ps <= due_ps) {
+            if (!may_look_beside(v, &scan, earliest(command.at_ps, alarm_ps)))
+                return NULL;
+            let_go(v, &scan);
+            continue;
+        }
         if (due_ps == NEVER) {
             if (!emu_virtual_model_is_empty(v) || !pass_idle_time(v, &scan, alarm_ps))
                 return NULL;
@@ -244,23 +279,26 @@ struct emu_port_end *emu_virtual_next(struct emu_server *server)
 void emu_virtual_hold(struct emu_port_end *port)
 {
     port->ring.is_held = true;
+    port->ring.due_ps = NEVER;
 }
 
 void emu_virtual_let_go(struct emu_port_end *port)
 {
     port->ring.was_held = port->ring.was_held || port->ring.is_held;
     port->ring.is_held = false;
+    port->ring.due_ps = command_ps(port);
 }
 
 void emu_virtual_served(struct emu_port_end *port)
 {
     struct emu_virtual *v = virtual_of(port->server);
     const _Atomic uint64_t *times = (const _Atomic uint64_t *)((const char *)port->segment + port->ring.times_off);
-    uint64_t at_ps = atomic_load_explicit(&times[port->ring.head & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
+    uint64_t at_ps = atomic_load_explicit(&times[(port->ring.head - 1) & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
 
-    if (at_ps + v->clock_ps < v->time.now_ps && !port->ring.was_held && at_ps >= v->released_ps)
+    if (at_ps + v->clock_ps < v->time.now_ps && !port->ring.was_held && at_ps >= v->network.released_ps)
         emu_lag_note_late(v, port->member->virtual_process, v->time.now_ps - at_ps);
     port->ring.was_held = false;
+    port->ring.due_ps = command_ps(port);
 }
 
 bool emu_virtual_has_work(struct emu_server *server)

@@ -37,6 +37,7 @@ struct emu_virtual_op {
     LIST_ENTRY(emu_virtual_op) link;
     struct emu_virtual_process *from; /* borrowed; NULL: it has gone */
     struct emu_virtual_process *to;   /* likewise, or not known */
+    bool is_unaddressed;              /* it was posted without knowing that */
     bool has_arrived;
     bool has_ended;
     /* The first packet of a put is at its target. False: as below. NULL: nothing is to be done. */
@@ -64,9 +65,9 @@ struct emu_virtual_move {
 
 /*
  * The port whose first command is due: all that may happen before has happened. NULL: none yet. Serve it, and call
- * again.
+ * again. is_first: in this round of the loop; then all processes and rings are read, else those that may have moved.
  */
-struct emu_port_end *emu_virtual_next(struct emu_server *server);
+struct emu_port_end *emu_virtual_next(struct emu_server *server, bool is_first);
 
 /* The port's first command waits until one of its operations has ended. */
 void emu_virtual_hold(struct emu_port_end *port);
@@ -74,7 +75,7 @@ void emu_virtual_hold(struct emu_port_end *port);
 /* The port has room again: its first command is served if it was held. */
 void emu_virtual_let_go(struct emu_port_end *port);
 
-/* The port's first command was served. */
+/* The port's first command was served, and its ring has gone on. */
 void emu_virtual_served(struct emu_port_end *port);
 
 /*

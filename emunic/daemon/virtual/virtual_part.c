@@ -3,11 +3,13 @@
  * Virtual time as a part of emunic: its life, its requests, what it does before a sleep.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/virtual/inner.h"
 
+#define AWAKE_NS      100000u
 #define LOOK_AGAIN_NS 1000000u /* whether the processes that hold time up do run */
 
 static void destroy(struct emu_server *server)
@@ -33,6 +35,16 @@ static void destroy(struct emu_server *server)
     server->slots[EMU_SERVER_VIRTUAL] = NULL;
 }
 
+static uint32_t count_cores(void)
+{
+    cpu_set_t set;
+    uint32_t n = 1;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
+        n = (uint32_t)CPU_COUNT(&set);
+    return n < AWAKE_MAX ? n : AWAKE_MAX;
+}
+
 static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
 {
     struct emu_virtual *v;
@@ -45,7 +57,8 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     server->slots[EMU_SERVER_VIRTUAL] = v;
     server->slots[EMU_SERVER_TIME] = &v->time;
     v->options = *options->time;
-    v->idle_step_ps = 1000000;
+    v->idle.step_ps = 1000000;
+    v->awake.n = count_cores();
     LIST_INIT(&v->processes);
     LIST_INIT(&v->ops);
     STAILQ_INIT(&v->due);
@@ -67,12 +80,20 @@ static unsigned run_round(struct emu_server *server)
 /* Before a sleep. */
 static uint64_t next_ns(const struct emu_server *server)
 {
-    const struct emu_virtual *v = virtual_of(server);
+    struct emu_virtual *v = virtual_of(server);
 
     if (!v)
         return UINT64_MAX;
     emu_virtual_announce_sleep(v, true);
-    return v->is_blocked || v->idle_since_ns != 0 ? emu_clock_ns() + LOOK_AGAIN_NS : UINT64_MAX;
+    return v->is_blocked || v->idle.since_ns != 0 ? emu_clock_ns() + LOOK_AGAIN_NS : UINT64_MAX;
+}
+
+/* Whose turn it is will ask for something at once, as a rule. */
+static bool stays_awake(const struct emu_server *server)
+{
+    const struct emu_virtual *v = virtual_of(server);
+
+    return v && v->is_blocked && emu_clock_ns() - v->went_on_ns < AWAKE_NS;
 }
 
 static const struct emu_request_row requests[] = {
@@ -85,6 +106,6 @@ const struct emu_part emu_virtual_part = {
     .destroy = destroy,
     .requests = requests,
     .n_requests = EMU_ROWS(requests),
-    .loop = { .round = run_round, .next_ns = next_ns },
+    .loop = { .round = run_round, .next_ns = next_ns, .stays_awake = stays_awake },
     .members = { .end = emu_virtual_end_process },
 };

@@ -82,6 +82,17 @@ test_same_job_prints_the_same() {
     done
 }
 
+# In each of its fences messages are under way; their time must not be the host's choice.
+test_fences_end_at_the_same_time() {
+    local i
+    for i in 1 2 3 4; do
+        virtually -n 6 --ppn 2 -- "$examples/gni_smsg_ring" -l 1
+        expect_status 0
+        [ "$i" = 1 ] && cp "$dir/out" "$dir/first"
+        cmp "$dir/out" "$dir/first" || bad "run $i differs: $(cat "$dir/out" "$dir/first")"
+    done
+}
+
 # Which process of a node comes first, and what numbers its memory gets, is the host's choice.
 test_processes_of_a_node_may_come_in_any_order() {
     local i
@@ -154,6 +165,17 @@ test_lag_is_in_the_json() {
     fact 'all(r["rank"] in (0, 1) and r["pid"] > 0 for r in time["ranks"])'
     call run -n 2 --json "$dir/json" -- "$examples/gni_allreduce" -n 20
     fact 'time is None'
+}
+
+# Ranks whose clocks are nearly the same go on beside each other, and none comes too late.
+test_ranks_that_work_at_once_are_in_time() {
+    local program
+    for program in "dmapp_gups -l 10 -n 300" "gni_smsg_ring" "dmapp_halo"; do
+        # shellcheck disable=SC2086 # words of a command
+        virtually -n 16 --ppn 2 --json "$dir/json" -- "$examples"/$program
+        expect_status 0
+        fact 'time["late_operations"] == time["late_ps"] == 0 and time["now_ps"] > 0'
+    done
 }
 
 is_stopped() {
@@ -269,6 +291,7 @@ run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine p
     portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
     reductions_cost_their_way same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job lag_is_in_the_json \
+    ranks_that_work_at_once_are_in_time fences_end_at_the_same_time \
     a_network_that_breaks_stalls_programs_as_long_as_it_rests \
     a_network_that_is_broken_from_the_start_stalls_nobody \
     stopped_rank_holds_time_up_and_changes_nothing timeout_ends_a_job_that_waits_for_ever \

@@ -127,6 +127,43 @@ static void test_answered_operation_ends_behind_its_arrival(void **state)
     emu_machine_destroy(m);
 }
 
+/* One operation alone, which is when it is fastest. */
+static void check_lookahead(const struct emu_machine *m, enum emu_nic_kind kind, uint32_t to, uint32_t bytes)
+{
+    struct seen seen = { 0 };
+    struct emu_nic_model *nm = make(m, &seen);
+    struct emu_nic_lookahead ahead = emu_nic_lookahead(nm);
+    bool is_local = to == 0;
+
+    post(nm, kind, to, bytes, 1);
+    assert_int_equal(emu_sim_run(emu_nic_model_sim(nm), UINT64_MAX), EMU_SIM_EMPTY);
+    assert_int_equal(seen.n_completed[1], 1);
+    assert_true(seen.arrived_ps[1] >= 1000 + (is_local ? ahead.local_ps : ahead.remote_ps));
+    assert_true(seen.completed_ps[1] >= 1000 + (is_local ? ahead.local_ps : ahead.own_ps));
+    emu_nic_model_destroy(nm);
+}
+
+static void test_nothing_happens_before_the_lookahead(void **state)
+{
+    static const char *const specs[] = {
+        "aries:groups=1,chassis=2,blades=4", "gemini:x=2,y=2,z=2", "seastar:x=2,y=2,z=2", "x1", "xd1", "xt3",
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+        struct emu_machine *m = load(specs[i]);
+
+        for (int kind = EMU_NIC_PUT; kind <= EMU_NIC_BTE_GET; kind++) {
+            for (uint32_t to = 0; to < 2; to++) { /* one on the same node, one that is near */
+                check_lookahead(m, (enum emu_nic_kind)kind, to, 8);
+                if (kind == EMU_NIC_PUT || kind == EMU_NIC_GET)
+                    check_lookahead(m, (enum emu_nic_kind)kind, to, 0);
+            }
+        }
+        emu_machine_destroy(m);
+    }
+}
+
 static void check_puts_begin(const char *spec)
 {
     static const uint32_t bytes[] = { 0, 8, 1000, 70000 };
@@ -229,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_operation_arrives_and_ends_once),
         cmocka_unit_test(test_answered_operation_ends_behind_its_arrival),
+        cmocka_unit_test(test_nothing_happens_before_the_lookahead),
         cmocka_unit_test(test_put_begins_once_and_before_it_arrives),
         cmocka_unit_test(test_puts_begin_in_their_order),
         cmocka_unit_test(test_run_ends_at_the_event_that_stops_it),

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Processes in virtual time: the page of their clocks, their doorbell, their place in the model.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "emunic/daemon/core/connection.h"
+#include "emunic/daemon/core/watches.h"
+#include "emunic/daemon/virtual/inner.h"
+
+#define SPIN_NS 500000000u /* at first */
+
+static void doorbell_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
+{
+    (void)server;
+    (void)watch;
+    (void)events; /* edge-triggered: the next round looks */
+}
+
+static void fill_page(const struct emu_virtual *v, struct emu_vclock_page *page, const struct emu_node_params *host)
+{
+    page->magic = EMU_VCLOCK_MAGIC;
+    page->abi_version = EMU_ABI_VERSION;
+    page->n_clocks = EMU_VCLOCKS;
+    page->compute = v->options.compute;
+    page->factor_ppm = v->options.factor_ppm;
+    page->fixed_ps = v->options.fixed_ps;
+    page->epoch_ns = v->options.epoch_ns;
+    page->poll_ps = v->options.poll_ps;
+    page->server_pid = (uint32_t)getpid();
+    page->put_gap_ps = host->put_gap_ps;
+    page->store_kbs = host->store_kbs;
+    page->launch_gap_ps = host->launch_gap_ps;
+    page->launch_mdh_percent = host->launch_mdh_percent;
+}
+
+static int make_page(struct emu_virtual *v, struct emu_virtual_process *p, const struct emu_node_params *host)
+{
+    void *page;
+
+    p->page_fd = memfd_create("emunic-clocks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (p->page_fd < 0 || ftruncate(p->page_fd, sizeof(*p->page)) < 0 ||
+        fcntl(p->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -errno;
+    page = mmap(NULL, sizeof(*p->page), PROT_READ | PROT_WRITE, MAP_SHARED, p->page_fd, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    p->page = page;
+    fill_page(v, p->page, host);
+    p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return p->doorbell < 0 ? -errno : 0;
+}
+
+/* What it has; the rest epoll may still name. */
+static void close_process(struct emu_virtual_process *p)
+{
+    if (p->page) {
+        atomic_store(&p->page->is_over, 1);
+        munmap(p->page, sizeof(*p->page));
+    }
+    if (p->page_fd >= 0)
+        close(p->page_fd);
+    if (p->doorbell >= 0)
+        close(p->doorbell);
+}
+
+/*
+ * Processes of one node have cores of their own in the model, as many as it has: in the order of their ranks, because
+ * that in which they come is the host's.
+ */
+static void place_rank(struct emu_virtual_process *p, const struct emu_domain *domain)
+{
+    uint32_t nid = domain->rank_nids[p->member->rank];
+    uint32_t n_before = 0, n_on_node = 0;
+
+    for (uint32_t i = 0; i < domain->n_ranks; i++) {
+        n_before += i < p->member->rank && domain->rank_nids[i] == nid;
+        n_on_node += domain->rank_nids[i] == nid;
+    }
+    p->proc = n_before % EMU_NIC_PROCS_MAX;
+    p->is_alone = n_on_node == 1;
+    p->order = p->member->rank;
+}
+
+static void place(struct emu_virtual *v, struct emu_virtual_process *p)
+{
+    const struct emu_member *member = p->member;
+    const struct emu_virtual_process *other;
+    uint32_t n = 0;
+
+    p->order = member->rank != EMU_NID_NONE ? member->rank : v->n_came;
+    v->n_came++;
+    if (member->rank < member->domain->n_ranks && member->domain->rank_nids) {
+        place_rank(p, member->domain);
+        return;
+    }
+    LIST_FOREACH(other, &v->processes, link)
+        n += other->member->domain == member->domain && other->member->node_index == member->node_index;
+    p->proc = n % EMU_NIC_PROCS_MAX;
+    v->n_rankless++;
+}
+
+static int make_process(struct emu_server *server, struct emu_member *member, struct emu_virtual_process **out)
+{
+    struct emu_virtual *v = virtual_of(server);
+    struct emu_virtual_process *p = calloc(1, sizeof(*p));
+    int r;
+
+    if (!p)
+        return -ENOMEM;
+    *p = (struct emu_virtual_process){ .member = member,
+                                       .sum = { .run_ps = NEVER, .look_ps = NEVER, .until_ps = NEVER },
+                                       .page_fd = -1,
+                                       .doorbell = -1,
+                                       .watch.ready = doorbell_ready };
+    r = make_page(v, p, emu_machine_node_params(server->machine));
+    if (r == 0)
+        r = emu_server_watch(server, p->doorbell, EPOLLIN | EPOLLET, &p->watch);
+    if (r < 0) {
+        close_process(p);
+        free(p);
+        return r;
+    }
+    place(v, p);
+    p->spin_ns = SPIN_NS;
+    LIST_INSERT_HEAD(&v->processes, p, link);
+    member->virtual_process = p;
+    *out = p;
+    return 0;
+}
+
+int emu_virtual_answer_page(struct emu_request *request)
+{
+    struct emu_member *member = request->port->member;
+    struct emu_virtual_process *p = member->virtual_process;
+    int r;
+
+    if (!virtual_of(request->port->server))
+        return -EOPNOTSUPP;
+    if (!p) {
+        r = make_process(request->port->server, member, &p);
+        if (r < 0)
+            return r;
+    }
+    request->reply_fds[0] = p->page_fd;
+    request->reply_fds[1] = p->doorbell;
+    request->n_reply_fds = 2;
+    return 0;
+}
+
+/*
+ * How far its clocks have come. The run ends at the latest of all: how far time itself has come then depends on how
+ * many polls were requests.
+ */
+static void note_end(struct emu_virtual *v, const struct emu_virtual_process *p)
+{
+    for (uint32_t i = 0; i < p->n_used; i++) {
+        uint64_t now_ps = atomic_load(&p->page->clocks[i].now_ps);
+
+        if (now_ps != NEVER && now_ps > v->ended_ps)
+            v->ended_ps = now_ps;
+    }
+}
+
+void emu_virtual_end_process(struct emu_server *server, struct emu_member *member)
+{
+    struct emu_virtual_process *p = member->virtual_process;
+
+    if (!p)
+        return;
+    note_end(virtual_of(server), p);
+    emu_lag_end_process(virtual_of(server), p);
+    emu_server_bury(server, p->doorbell, &p->watch);
+    LIST_REMOVE(p, link);
+    emu_virtual_put_to_sleep(virtual_of(server), p);
+    emu_virtual_forget_process(virtual_of(server), p);
+    member->virtual_process = NULL;
+    close_process(p);
+}
