@@ -37,6 +37,8 @@ void program_clock_note_runtime(void);
 
 /* Is that address in a library of the runtime? */
 bool program_clock_is_of_runtime(const void *caller);
+/* In one of these that polls for the program? */
+bool program_clock_is_of_progress(const void *caller);
 /* In an API library? */
 bool program_clock_is_of_api(const void *caller);
 

@@ -6,12 +6,18 @@
  *
  * The API libraries give it away to the host's other processes: theirs are the host's.
  *
+ * The progress engine of Open MPI yields behind each round in vain. Where its messages go over our component, the
+ * round has polled an API library, and has waited there.
+ *
  * It may wait for what is not in the model, too, such as another thread's word. So it also looks after steps of virtual
  * time, a quarter of what has passed since the first yield in a row, one millisecond at most.
  */
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <threads.h>
 
 #include "emunic/client/virtual_clock.h"
@@ -45,14 +51,38 @@ static void wait_for_news(const struct emu_vclock_page *page)
     program_clock_fire_timers();
 }
 
+/* Do messages of MPI go over an API library? As the launcher has chosen (emunic run --mpi). */
+static bool is_over_api(void)
+{
+    static atomic_int known; /* 1 no, 2 yes */
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (answer == 0) {
+        const char *mtl = getenv("OMPI_MCA_mtl");
+
+        answer = mtl && strcmp(mtl, "portals3") == 0 ? 2 : 1;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return answer == 2;
+}
+
+static bool is_of_program(const void *caller)
+{
+    if (program_clock_is_of_progress(caller))
+        return program_clock_kind(NULL) == PROGRAM_CLOCK_VIRTUAL;
+    return program_clock_kind(caller) == PROGRAM_CLOCK_VIRTUAL && !program_clock_is_of_api(caller);
+}
+
 static int yield_as(const void *caller)
 {
     static void *found;
     __typeof__(sched_yield) *next = (__typeof__(sched_yield) *)program_clock_next(&found, "sched_yield");
     const struct emu_vclock_page *page = emu_vclock_page();
 
-    if (!page || program_clock_kind(caller) != PROGRAM_CLOCK_VIRTUAL || program_clock_is_of_api(caller))
+    if (!page || !is_of_program(caller))
         return next();
+    if (program_clock_is_of_progress(caller) && is_over_api())
+        return 0;
     wait_for_news(page);
     return 0;
 }

@@ -35,6 +35,29 @@ test_sixteen_ranks_exchange_everything() {
     suite_is_right -n 16 --ppn 4 --machine gemini
 }
 
+# Each packet in virtual time, in the order of the model: short messages overtake the end of long ones.
+test_everything_works_in_virtual_time() {
+    local machine
+    for machine in aries gemini seastar; do
+        call run --mpi -n 4 --ppn 1 --machine "$machine" --time virtual -- "$suite"
+        expect_status 0
+        [ "$(grep -c '^ok ' <<<"$out")" -eq "$n_cases" ] || bad "not $n_cases cases: $out"
+    done
+    call run --mpi -n 4 --ppn 2 --machine aries --time virtual -- "$suite"
+    expect_status 0
+}
+
+# MPI_Init and MPI_Finalize wait for the host; what lies between is the model's.
+test_virtual_time_is_the_same_each_time() {
+    local i
+    for i in 1 2 3 4; do
+        call run --mpi -n 6 --ppn 2 --machine aries --time virtual --json "$dir/json" -- "$suite" order flood collectives
+        expect_status 0
+        python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["time"]["now_ps"])' "$dir/json" >"$dir/now.$i"
+        cmp "$dir/now.1" "$dir/now.$i" || bad "run $i ends at $(<"$dir/now.$i") ps, the first at $(<"$dir/now.1")"
+    done
+}
+
 test_small_limits_lose_nothing() {
     call run --mpi=portals -n 2 -x OMPI_MCA_mtl_portals3_window=4 -x OMPI_MCA_mtl_portals3_eager_limit=100 \
         -x OMPI_MCA_mtl_portals3_overflow_bytes=65536 -x OMPI_MCA_mtl_portals3_landing_limit=0 -- "$suite" order flood storm
@@ -98,7 +121,8 @@ test_spawned_processes_are_refused_with_a_message() {
 }
 
 run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_the_daemon \
-    sixteen_ranks_exchange_everything small_limits_lose_nothing a_fortran_program_runs \
+    sixteen_ranks_exchange_everything everything_works_in_virtual_time virtual_time_is_the_same_each_time \
+    small_limits_lose_nothing a_fortran_program_runs \
     a_killed_rank_ends_the_job_with_one_line without_the_option_a_program_of_mpi_is_told_which_is_missing \
     a_component_that_does_not_exist_is_refused another_message_layer_ends_the_job \
     spawned_processes_are_refused_with_a_message
