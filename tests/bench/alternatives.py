@@ -64,6 +64,30 @@ def open_shmem(build, n, n_pes):
     return found
 
 
+SIMGRID_PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="c" prefix="h" suffix="" radical="0-{last}" speed="1Gf" bw="10GBps" lat="1us"/>
+</platform>
+"""
+
+
+def simgrid(build, n, n_ranks):
+    """SimGrid's SMPI: the same program compiled for it, messages as flows between hosts of a cluster."""
+    program = build / "bench/mpi_exchange_smpi"
+    if not program.exists():
+        raise process.Missing("libsimgrid-dev is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        platform, hosts = os.path.join(folder, "platform.xml"), os.path.join(folder, "hosts")
+        with open(platform, "w", encoding="ascii") as file:
+            file.write(SIMGRID_PLATFORM.format(last=n_ranks - 1))
+        with open(hosts, "w", encoding="ascii") as file:
+            file.writelines(f"h{i}\n" for i in range(n_ranks))
+        return process.figures(process.run(
+            ["smpirun", "-np", str(n_ranks), "-platform", platform, "-hostfile", hosts,
+             "--cfg=smpi/simulate-computation:no", "--log=root.thresh:warning", program, "-n", str(n)]))
+
+
 # ---- UCX ----
 
 # Lines of a ucx_perftest batch: metric, size, test, data layout, iterations as a multiple of n.

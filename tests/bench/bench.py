@@ -54,6 +54,9 @@ def parts(build, n, idle_s):
         ("emunic portals", "Portals", lambda: ours.portals(build, DIRECT, n)),
         ("ucx posix", "UCX posix, tags", lambda: alternatives.ucx_tags(build, n)),
         ("emunic portals routed", "Portals, routed", lambda: ours.portals(build, ROUTED, n // 4)),
+        *((who, f"virtual time beside SimGrid, {n_ranks} ranks: {who}", lambda f=function, p=n_ranks: f(build, n, p))
+          for n_ranks in (2, 16, 64)
+          for who, function in (("emunic virtual time", ours.virtual_mpi), ("simgrid", alternatives.simgrid))),
         ("two hosts", "two hosts over veth, beside libfabric", lambda: ours.hosts(build, n // 4)),
         ("two hosts, secure", "two hosts over veth, secure, beside libfabric",
          lambda: ours.hosts(build, n // 4, ["--secure"])),

@@ -58,6 +58,17 @@ def portals(build, path, n):
     return process.figures(process.run(command, env))
 
 
+def virtual_mpi(build, n, n_ranks):
+    """The installed Open MPI over mtl/portals3 in virtual time: each packet crosses the simulated network."""
+    program = build / "bench/mpi_exchange"
+    if not program.exists():
+        raise process.Missing("libopenmpi-dev is not installed")
+    command = [build / "emunic/emunic", "run", "--quiet", "--mpi", "-n", str(n_ranks), "--ppn", "1", "--machine", "aries",
+               "--time", "virtual", "--", program, "-n", str(n)]
+    return process.figures(process.run(command, {"OMPI_ALLOW_RUN_AS_ROOT": "1",
+                                                 "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}))
+
+
 def hosts(build, n, options=()):
     """Two hosts in namespaces of their own, beside libfabric by itself between the same two processes."""
     cluster = pathlib.Path(__file__).resolve().parent.parent / "multihost/cluster.py"

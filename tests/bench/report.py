@@ -118,6 +118,9 @@ TARGETS = [
     *((f"Portals, last of {n} entries / walk of a list", (f"portals_match{n}_time", None, PORTALS),
        [(f"list_walk{n}_time", None, PORTALS)], 1, "<=", 1.2) for n in (1000, 10000)),
     ("Portals 1 MiB put / memcpy", ("put_bandwidth", 1048576, PORTALS), [limit("memcpy", 1048576)], 1, ">=", 0.9),
+    *((f"virtual time, {pattern} of {n} ranks / SimGrid", (f"simulated_{name}{n}_rate", None, "emunic virtual time"),
+       [(f"simulated_{name}{n}_rate", None, "simgrid")], 1, ">=", 5)
+      for n in (2, 16, 64) for pattern, name in (("ping-pong", "pingpong"), ("all-to-all", "alltoall"))),
     ("two hosts, 8-byte put / libfabric's message", ("hosts_put8_half_round_trip", None, HOSTS),
      [("bare_message8_half_round_trip", None, HOSTS)], 1, "<=", 2),
     *((f"two hosts, 4 MiB {operation} / libfabric's", (f"hosts_{operation}_bandwidth", 4194304, HOSTS),
