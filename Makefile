@@ -72,7 +72,8 @@ check-virtual: build
 # Published figures, as unmodified programs print them in virtual time: a line EXP each. Minutes, on a quiet host.
 live: build
 	@$(PYTHON) tests/live/figures.py $(BUILD); status=$$?; \
-	$(PYTHON) tests/live/topobw.py $(BUILD) && exit $$status
+	$(PYTHON) tests/live/topobw.py $(BUILD) || status=1; \
+	$(PYTHON) tests/live/agreement.py $(BUILD) && exit $$status
 
 # OpenSHMEM with all numbers of PEs, on all data paths; `make check` has part of it.
 check-shmem: build

@@ -71,8 +71,10 @@ struct run {
     bool is_virtual;
     const char *compute; /* as given, or NULL */
     const char *max_lag; /* likewise */
+    const char *trace;   /* likewise */
     struct emu_time_options time;
-    char *bind; /* owned: the words of argv are overwritten */
+    char *bind; /* owned, as is the next: the words of argv are overwritten */
+    char *trace_path;
     char mpirun[PATH_MAX];
     char wrapper[PATH_MAX];
     char host_program[PATH_MAX];
@@ -142,6 +144,8 @@ static const struct emu_option options[] = {
       .refusal = "none of none, measured[:FACTOR], fixed:NS" },
     { "max-lag", 0, "PERCENT", "lag of a run in virtual time that makes its figures wrong, in percent of its time (1)",
       EMU_OPTION_TEXT(struct run, max_lag), .is_valid = emu_time_max_lag_is_valid, .refusal = "no percentage" },
+    { "trace", 0, "FILE", "lines of all operations with their virtual times (CSV)",
+      EMU_OPTION_TEXT(struct run, trace) },
     { "huge-pages", 0, "WHEN",
       "yes, no: malloc of the ranks asks the kernel for huge pages; auto (default): for programs of SHMEM",
       EMU_OPTION_WORD(struct run, huge_pages, huge_pages_words) },
@@ -423,14 +427,28 @@ static int place_ranks(struct run *run, const struct emu_machine *machine)
     return EMU_EXIT_DONE;
 }
 
+/* The daemon opens it: that it can be written is seen here, before anything is started. */
+static int keep_trace(struct run *run)
+{
+    FILE *file = fopen(run->trace, "we");
+
+    if (!file)
+        return emu_cli_fail("run", "--trace: %s: %s", run->trace, strerror(errno));
+    fclose(file);
+    run->trace_path = strdup(run->trace);
+    run->time.trace = run->trace_path;
+    return run->trace_path ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
+}
+
 /* Virtual time needs a model of one machine, on this host alone, that nobody else uses. */
 static int choose_time(struct run *run)
 {
     if (!run->is_virtual)
-        return run->compute || run->max_lag || run->plan.has_real_clock ?
+        return run->compute || run->max_lag || run->trace || run->plan.has_real_clock ?
                    emu_cli_usage("run", "%s is for --time virtual",
                                  run->compute ? "--compute" :
                                  run->max_lag ? "--max-lag" :
+                                 run->trace   ? "--trace" :
                                                 "--clock") :
                    EMU_EXIT_DONE;
     if (run->hosts_text)
@@ -439,7 +457,7 @@ static int choose_time(struct run *run)
         return emu_cli_usage("run", "--time virtual is for a daemon of the job's own, not with --server");
     emu_time_read(run->compute, run->max_lag, &run->time);
     run->plan.time = &run->time;
-    return EMU_EXIT_DONE;
+    return run->trace ? keep_trace(run) : EMU_EXIT_DONE;
 }
 
 /* Found here, the reason costs one line and nothing has been started. */
@@ -605,5 +623,6 @@ int emu_verb_run(int argc, char **argv)
     free(run.rank_nids);
     free(run.machine_spec);
     free(run.bind);
+    free(run.trace_path);
     return status;
 }

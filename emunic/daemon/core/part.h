@@ -48,6 +48,7 @@ struct emu_time_options {
     uint64_t epoch_ns;    /* date of its begin */
     uint64_t seed;        /* of the network's choices */
     uint32_t max_lag_ppm; /* of the run: with more lag its figures are said to be wrong */
+    const char *trace;    /* file of its operations; NULL: none */
 };
 
 struct emu_server_options {

@@ -187,12 +187,12 @@ void emu_virtual_look_at_processes(struct emu_virtual *v, uint64_t now_ns)
 {
     struct emu_virtual_process *p;
 
-    if (now_ns - v->looked_ns < v->look_pause_ns)
+    if (now_ns - v->looks.at_ns < v->looks.pause_ns)
         return;
-    v->looked_ns = now_ns;
+    v->looks.at_ns = now_ns;
     LIST_FOREACH(p, &v->processes, link)
         look_at_process(v, p, now_ns);
-    v->look_pause_ns = LOOK_SHARE * (emu_clock_ns() - now_ns);
-    if (v->look_pause_ns < LOOK_NS)
-        v->look_pause_ns = LOOK_NS;
+    v->looks.pause_ns = LOOK_SHARE * (emu_clock_ns() - now_ns);
+    if (v->looks.pause_ns < LOOK_NS)
+        v->looks.pause_ns = LOOK_NS;
 }

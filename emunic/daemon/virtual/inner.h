@@ -8,6 +8,7 @@
 
 #include "emunic/abi/virtual_clock.h"
 #include "emunic/daemon/virtual/lag.h"
+#include "emunic/daemon/virtual/trace.h"
 #include "emunic/daemon/virtual/virtual.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
@@ -89,6 +90,12 @@ struct emu_virtual_awake {
     uint32_t next; /* the one that went on first of them */
 };
 
+/* At processes: host times. */
+struct emu_virtual_looks {
+    uint64_t at_ns;    /* the last one */
+    uint64_t pause_ns; /* until the next */
+};
+
 struct emu_virtual_network {
     uint64_t changes;     /* those that the model knows */
     uint64_t released_ps; /* when it took the last one over: commands of before have waited for that */
@@ -113,8 +120,8 @@ struct emu_virtual {
     STAILQ_HEAD(, emu_virtual_effect) due; /* in the order of time */
     uint64_t clock_ps;                     /* of the routers */
     struct emu_virtual_idle idle;
-    uint64_t looked_ns;     /* host time of the last look at processes */
-    uint64_t look_pause_ns; /* until the next */
+    struct emu_virtual_looks looks;
+    struct emu_virtual_trace *trace; /* owned; NULL: none */
     uint32_t n_came;
     uint32_t n_rankless;  /* processes without a rank so far: they may be on any node */
     uint32_t n_clockless; /* processes without a clock, at the last scan of all */

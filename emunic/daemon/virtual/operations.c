@@ -76,6 +76,18 @@ static void count(struct emu_virtual *v, const struct emu_virtual_op *op, uint32
         v->n_unaddressed += by;
 }
 
+static void note_time(struct emu_virtual_trace_row *row, const struct emu_virtual_effect *effect)
+{
+    if (!row)
+        return;
+    if (effect->kind == EFFECT_BEGUN)
+        row->begun_ps = effect->at_ps;
+    else if (effect->kind == EFFECT_ENDED)
+        row->ended_ps = effect->at_ps;
+    else
+        row->arrived_ps = effect->at_ps;
+}
+
 /* False: a lock is not free; the effect stays due. */
 static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect)
 {
@@ -83,6 +95,7 @@ static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect
 
     if (effect->at_ps > v->time.now_ps)
         v->time.now_ps = effect->at_ps;
+    note_time(op->row, effect);
     if (effect->kind == EFFECT_BEGUN)
         return op->begun(op);
     if (effect->kind == EFFECT_ENDED) {
@@ -98,6 +111,8 @@ static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect
         LIST_REMOVE(op, link);
         count(v, op, -1u);
         v->time.n_under_way--;
+        emu_virtual_trace_end(v->trace, op->row);
+        op->row = NULL;
         op->completed(op);
     }
     return true;
@@ -234,6 +249,7 @@ int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const
     op->from = from;
     op->to = to;
     op->is_unaddressed = !to;
+    op->row = emu_virtual_trace_begin(v->trace, at, &spec, v->time.now_ps);
     count(v, op, 1);
     LIST_INSERT_HEAD(&v->ops, op, link);
     v->time.n_under_way++;

@@ -18,6 +18,7 @@
 
 struct emu_port_end;
 struct emu_server;
+struct emu_virtual_trace_row;
 
 extern const struct emu_part emu_virtual_part;
 
@@ -40,6 +41,7 @@ struct emu_virtual_op {
     bool is_unaddressed;              /* it was posted without knowing that */
     bool has_arrived;
     bool has_ended;
+    struct emu_virtual_trace_row *row; /* owned; NULL: it is not traced */
     /* The first packet of a put is at its target. False: as below. NULL: nothing is to be done. */
     bool (*begun)(struct emu_virtual_op *op);
     /* It has reached the memory of its target. False: not yet possible, because somebody holds a lock; ask again. */

@@ -26,9 +26,11 @@ static void destroy(struct emu_server *server)
     }
     while ((op = LIST_FIRST(&v->ops))) {
         LIST_REMOVE(op, link);
+        free(op->row);
         op->drop(op);
     }
     emu_lag_end(v);
+    emu_virtual_trace_close(v->trace);
     server->slots[EMU_SERVER_TIME] = NULL;
     emu_nic_model_destroy(v->model);
     free(v);
@@ -48,6 +50,7 @@ static uint32_t count_cores(void)
 static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
 {
     struct emu_virtual *v;
+    int r;
 
     if (!options->time)
         return 0;
@@ -62,7 +65,8 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     LIST_INIT(&v->processes);
     LIST_INIT(&v->ops);
     STAILQ_INIT(&v->due);
-    return emu_virtual_create_model(server, why);
+    r = v->options.trace ? emu_virtual_trace_open(v->options.trace, &v->trace, why) : 0;
+    return r < 0 ? r : emu_virtual_create_model(server, why);
 }
 
 static unsigned run_round(struct emu_server *server)

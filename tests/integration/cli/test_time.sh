@@ -178,6 +178,13 @@ test_ranks_that_work_at_once_are_in_time() {
     done
 }
 
+test_trace_has_a_line_for_each_operation() {
+    virtually -n 2 --trace "$dir/trace" -- "$examples/gni_pingpong" -i 2 -m 8
+    expect_status 0
+    [ "$(grep -c '^[0-9]*,[01],0,[01],0,put,8,' "$dir/trace")" -ge 4 ] || bad "no four puts: $(<"$dir/trace")"
+    awk -F, 'NR > 1 && ($14 <= $12 || $15 <= $12) { exit 1 }' "$dir/trace" || bad "a time before the post: $(<"$dir/trace")"
+}
+
 is_stopped() {
     grep -q '^State:.T' "/proc/$1/status" 2>/dev/null
 }
@@ -247,6 +254,12 @@ test_bad_options_are_refused() {
     call run -n 2 --compute none -- true
     expect_status 2
     expect_error_line "for --time virtual"
+    call run -n 2 --trace "$dir/trace" -- true
+    expect_status 2
+    expect_error_line "--trace is for --time virtual"
+    virtually -n 2 --trace "$dir/nowhere/trace" -- true
+    expect_status 1
+    expect_error_line "--trace: $dir/nowhere/trace: No such file or directory"
     call run -n 2 --time tomorrow -- true
     expect_status 2
 }
@@ -291,7 +304,7 @@ run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine p
     portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
     reductions_cost_their_way same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job lag_is_in_the_json \
-    ranks_that_work_at_once_are_in_time fences_end_at_the_same_time \
+    trace_has_a_line_for_each_operation ranks_that_work_at_once_are_in_time fences_end_at_the_same_time \
     a_network_that_breaks_stalls_programs_as_long_as_it_rests \
     a_network_that_is_broken_from_the_start_stalls_nobody \
     stopped_rank_holds_time_up_and_changes_nothing timeout_ends_a_job_that_waits_for_ever \
