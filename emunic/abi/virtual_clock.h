@@ -34,6 +34,9 @@
 #define EMU_VCLOCKS      31u                 /* threads of a process that have a clock */
 #define EMU_VCLOCK_NEVER UINT64_MAX
 
+/* How long emunic and a waiting thread stay awake before they sleep, ns of the host. */
+#define EMU_VCLOCK_AWAKE_NS 100000u
+
 enum emu_vclock_state {
     EMU_VCLOCK_FREE = 0,
     EMU_VCLOCK_RUNS,     /* computes, or is inside a call */

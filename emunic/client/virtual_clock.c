@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #define SLICE_NS    250000000l
-#define AWAKE_NS    100000u
 #define TID_TO_COME UINT32_MAX
 
 /*
@@ -98,13 +97,18 @@ bool emu_vclock_is_on(void)
 
 /* ---- the thread's clock ---- */
 
-static uint64_t processor_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
 
     /* Not clock_gettime(): that may be the program's clock. */
-    syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &t);
+    syscall(SYS_clock_gettime, clock, &t);
     return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t processor_ns(void)
+{
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void take(struct emu_vclock *c, uint32_t tid)
@@ -340,15 +344,6 @@ void emu_vclock_before_look(void)
     seen_wakes = atomic_load(&n_wakes);
 }
 
-static uint64_t host_ns(void)
-{
-    struct timespec t;
-
-    /* Not clock_gettime(): that may be the program's clock. */
-    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
 /* A blocking call. Only where it sleeps does the thread see that it has handled a signal. */
 static bool is_ended_by_signals(const struct emu_vclock *c)
 {
@@ -364,8 +359,8 @@ static bool stay_awake(const struct emu_vclock *c)
         if (!atomic_load_explicit(&c->stays_awake, memory_order_relaxed))
             return false;
         if (began_ns == 0)
-            began_ns = host_ns();
-        else if (host_ns() - began_ns > AWAKE_NS)
+            began_ns = clock_ns(CLOCK_MONOTONIC);
+        else if (clock_ns(CLOCK_MONOTONIC) - began_ns > EMU_VCLOCK_AWAKE_NS)
             return false;
         syscall(SYS_sched_yield);
     }

@@ -8,7 +8,6 @@
 #include "examples/common.h"
 
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -73,6 +72,16 @@ static void rest(void)
         nanosleep(&some, NULL);
 }
 
+static void await_all(gni_cq_handle_t cq, uint32_t n)
+{
+    for (; n > 0; n--) {
+        gni_cq_entry_t event = ex_wait_event(cq);
+        gni_post_descriptor_t *done;
+
+        EX_GNI(GNI_GetCompleted(cq, event, &done));
+    }
+}
+
 static void run(const struct ex_job *job, uint32_t n_posts, gni_cq_handle_t cq, const struct window *windows,
                 gni_ep_handle_t *eps)
 {
@@ -86,21 +95,13 @@ static void run(const struct ex_job *job, uint32_t n_posts, gni_cq_handle_t cq, 
         choose(post, &windows[job->rank], &windows[peer], job->device_type == GNI_DEVICE_ARIES ? 5 : 3);
         post_one(eps[peer], post);
         n_under_way++;
-        /* All of a window end before one of its descriptors is used again. */
-        for (bool is_full = n_under_way == WINDOW; is_full && n_under_way > 0; n_under_way--) {
-            gni_cq_entry_t event = ex_wait_event(cq);
-            gni_post_descriptor_t *done;
-
-            EX_GNI(GNI_GetCompleted(cq, event, &done));
+        if (n_under_way == WINDOW) { /* before one of its descriptors is used again */
+            await_all(cq, n_under_way);
+            n_under_way = 0;
         }
         rest();
     }
-    for (; n_under_way > 0; n_under_way--) {
-        gni_cq_entry_t event = ex_wait_event(cq);
-        gni_post_descriptor_t *done;
-
-        EX_GNI(GNI_GetCompleted(cq, event, &done));
-    }
+    await_all(cq, n_under_way);
 }
 
 int main(int argc, char **argv)

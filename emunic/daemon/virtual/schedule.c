@@ -5,9 +5,9 @@
  * The next thing is the earliest of: the first command of a port, a clock that wants to look, a clock whose waiting
  * ends. The model goes on up to it, and effects that it has on the way come first: they make lookers of those who
  * wait. Nothing passes a clock that runs, because its thread may still post something at its time, but for looks before
- * the horizon: what is posted then reaches nobody before. Among equal times
- * commands come before looks, and the process with the lower rank first; so the order does not depend on the host. An
- * effect at a process that runs waits for the next request of that process (operations.c).
+ * the horizon: what is posted then reaches nobody before. Among equal times commands come before looks, and the process
+ * with the lower rank first; so the order does not depend on the host. An effect at a process that runs waits for the
+ * next request of that process (operations.c).
  *
  * The network's own times (a schedule of faults, the end of a rest) come before all else at their time: there
  * emu_virtual_next() lets the loop go round. While the network rests, commands wait.

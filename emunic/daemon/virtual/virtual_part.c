@@ -9,7 +9,6 @@
 #include "emunic/base/clock.h"
 #include "emunic/daemon/virtual/inner.h"
 
-#define AWAKE_NS      100000u
 #define LOOK_AGAIN_NS 1000000u /* whether the processes that hold time up do run */
 
 static void destroy(struct emu_server *server)
@@ -97,7 +96,7 @@ static bool stays_awake(const struct emu_server *server)
 {
     const struct emu_virtual *v = virtual_of(server);
 
-    return v && v->is_blocked && emu_clock_ns() - v->went_on_ns < AWAKE_NS;
+    return v && v->is_blocked && emu_clock_ns() - v->went_on_ns < EMU_VCLOCK_AWAKE_NS;
 }
 
 static const struct emu_request_row requests[] = {

@@ -4,10 +4,10 @@
  *
  * Libraries of the runtime that starts ranks: PMIx and what it stands on, and Open MPI's. They talk to processes
  * outside of virtual time, and their time-outs are for failures of the host. How often they ask for the time depends on
- * how long the host took to start the job. A thread of the program may set a timer of
- * theirs that a thread of the runtime waits for: both must read the same clock. So their calls have the host's time,
- * whichever thread makes them. The common calls of PMIx tell themselves (runtime.c); these are the others, and the
- * event loops inside other libraries' calls.
+ * how long the host took to start the job. A thread of the program may set a timer of theirs that a thread of the
+ * runtime waits for: both must read the same clock. So their calls have the host's time, whichever thread makes them.
+ * The common calls of PMIx tell themselves (runtime.c); these are the others, and the event loops inside other
+ * libraries' calls.
  *
  * Open MPI's progress engine is of the runtime, but polls for the program: its yields are the program's (yield.c).
  *
