@@ -294,13 +294,27 @@ static uint64_t delivered_by(const struct emu_sim *sim)
     return sum;
 }
 
+static uint64_t first_slot(struct emu_sim *sim)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (uint32_t i = 0; i < sim->n_parts; i++) {
+        uint64_t next = next_slot(&sim->parts[i]);
+
+        if (next < first)
+            first = next;
+    }
+    return first;
+}
+
 enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps)
 {
+    bool is_idle = first_slot(sim) == UINT64_MAX;
     uint64_t delivered_before = delivered_by(sim);
     uint64_t until_slot = until_ps / sim->clock_ps;
-    uint64_t first = UINT64_MAX;
     uint64_t last = 0;
     uint64_t in_network = 0;
+    uint64_t first;
 
     set_running(sim, true);
     if (sim->n_parts == 1)
@@ -314,18 +328,17 @@ enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps)
     }
     atomic_fetch_add_explicit(&packets_of_process, delivered_by(sim) - delivered_before, memory_order_relaxed);
 
+    first = first_slot(sim);
     for (uint32_t i = 0; i < sim->n_parts; i++) {
-        uint64_t next = next_slot(&sim->parts[i]);
-
-        if (next < first)
-            first = next;
         if (sim->parts[i].slot > last)
             last = sim->parts[i].slot;
         in_network += sim->parts[i].totals.in_network;
     }
-    if (first == UINT64_MAX) { /* the end came before: time stands behind the last event */
-        if (until_slot > last + 1)
-            until_slot = last + 1;
+    if (first == UINT64_MAX) { /* the end came before: time stands behind the last event, however often we come here */
+        uint64_t end_slot = is_idle ? last : last + 1;
+
+        if (until_slot > end_slot)
+            until_slot = end_slot;
         until_ps = until_slot * sim->clock_ps;
     }
     if (until_ps > sim->now_ps)

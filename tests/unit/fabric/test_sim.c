@@ -7,6 +7,24 @@
 #include "emunic/fabric/sim/state.h"
 #include "tests/unit/fabric/sim_net.h"
 
+static void test_time_of_an_empty_network_stands_however_often_it_runs(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+    uint64_t end_ps;
+
+    (void)state;
+    add(net, 0, 1, 64, 5000);
+    build(net, 1);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    end_ps = emu_sim_now(net->sim);
+    assert_true(end_ps > 5000 && end_ps < 10000000);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(emu_sim_now(net->sim), end_ps);
+    destroy(net);
+}
+
 /* ---- one packet ---- */
 
 static void test_lone_packet_takes_hops_and_one_serialisation(void **state)
@@ -611,6 +629,7 @@ static void test_neighbours_know_the_load_of_a_period_ago(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time_of_an_empty_network_stands_however_often_it_runs),
         cmocka_unit_test(test_lone_packet_takes_hops_and_one_serialisation),
         cmocka_unit_test(test_packet_to_the_own_router_takes_the_nics_time_only),
         cmocka_unit_test(test_packet_waits_for_the_time_it_is_made),
