@@ -367,14 +367,14 @@ static bool is_patient(const struct emu_idle *idle)
     return idle->is_far || atomic_load_explicit(&idle->nap_until_ns, memory_order_relaxed) != 0;
 }
 
-bool emu_port_relax(struct emu_port *port)
+bool emu_port_relax(struct emu_port *port, uintptr_t polled)
 {
     struct emu_idle *idle = &port->idle;
     uint32_t polls = count_poll(port);
     uint32_t in_a_row = polls - atomic_load_explicit(&idle->found_at, memory_order_relaxed);
 
     if (port->times)
-        return emu_virtual_port_relax(port, in_a_row);
+        return emu_virtual_port_relax(port, in_a_row, polled);
     /* Others than our job may want the core as well: never spin for long without asking. */
     if (is_core_shared(port) || (in_a_row > FREE_POLLS && is_patient(idle))) {
         make_room(port, in_a_row);
@@ -389,10 +389,10 @@ bool emu_port_relax(struct emu_port *port)
     return true;
 }
 
-bool emu_port_relax_among(struct emu_port *port, uint32_t n_things)
+bool emu_port_relax_among(struct emu_port *port, uintptr_t polled, uint32_t n_things)
 {
     atomic_store_explicit(&port->idle.cycle, n_things, memory_order_relaxed);
-    return emu_port_relax(port);
+    return emu_port_relax(port, polled);
 }
 
 uint32_t emu_port_spin(struct emu_port *port)

@@ -158,11 +158,14 @@ static inline bool emu_port_blocks_are_used_up(const struct emu_port *port)
  * does something else between polls. So it does after some polls in a row where the domain has other hosts, and for a
  * program that has slept by itself lately. Now and then it looks whether emunic lives. True: time has passed, so look
  * again before saying that there is nothing.
+ *
+ * polled: a number of what was polled (an address, a handle), so that virtual time sees a loop over several things come
+ * round.
  */
-bool emu_port_relax(struct emu_port *port);
+bool emu_port_relax(struct emu_port *port, uintptr_t polled);
 
 /* The same for a caller that polls so many things in turn: it does not rest before each may have had its turn. */
-bool emu_port_relax_among(struct emu_port *port, uint32_t n_things);
+bool emu_port_relax_among(struct emu_port *port, uintptr_t polled, uint32_t n_things);
 
 /* A poll has found something: the next empty ones are the first in a row. */
 static inline void emu_port_found(struct emu_port *port)

@@ -6,7 +6,8 @@
  * the clock move: emunic reads the clock before the ring, so a clock that has moved tells that the command is there.
  *
  * An empty poll costs poll_ps. The first one in a row shows all that has happened up to the clock's time; before the
- * horizon that is nothing new. Who goes on polling waits for the next thing that happens to the process, and goes on
+ * horizon that is nothing new. A program may poll several things in turn: others of them show the same. When the loop
+ * has come round, and all have been seen empty, it waits for the next thing that happens to the process, and goes on
  * where the polls would have found it.
  */
 #include "emunic/client/virtual_port.h"
@@ -19,8 +20,8 @@
 #include "emunic/base/log.h"
 #include "emunic/client/virtual_clock.h"
 
-#define LOOKS_IN_A_ROW 1u
-#define COST_MIN_PS    1000u /* of a post: no two of a thread are at one time */
+#define ROUND_MAX   64u   /* polls in a row of a loop that does not come round to the first */
+#define COST_MIN_PS 1000u /* of a post: no two of a thread are at one time */
 
 /* Of the library over libc's clocks, if it is loaded. */
 extern void emunic_clock_attach(struct emu_vclock_page *page, int doorbell) __attribute__((weak));
@@ -167,14 +168,20 @@ void emu_virtual_port_wait_for_room(struct emu_port *port)
 
 /* ---- looking ---- */
 
-static enum emu_vclock_result look_or_wait(uint32_t in_a_row, uint64_t poll_ps)
+static enum emu_vclock_result look_or_wait(struct emu_port *port, uint32_t in_a_row, uintptr_t polled)
 {
-    if (in_a_row > LOOKS_IN_A_ROW)
-        return emu_vclock_wait(EMU_VCLOCK_CALL_POLL, EMU_VCLOCK_NEVER, poll_ps);
-    return emu_vclock_is_before_horizon() ? EMU_VCLOCK_WENT_ON : emu_vclock_look(EMU_VCLOCK_CALL_POLL);
+    _Atomic uintptr_t *first = &port->idle.first_polled;
+
+    if (in_a_row <= 1) {
+        atomic_store_explicit(first, polled, memory_order_relaxed);
+        return emu_vclock_is_before_horizon() ? EMU_VCLOCK_WENT_ON : emu_vclock_look(EMU_VCLOCK_CALL_POLL);
+    }
+    if (polled != atomic_load_explicit(first, memory_order_relaxed) && in_a_row % ROUND_MAX != 0)
+        return EMU_VCLOCK_WENT_ON;
+    return emu_vclock_wait(EMU_VCLOCK_CALL_POLL, EMU_VCLOCK_NEVER, emu_vclock_page()->poll_ps);
 }
 
-bool emu_virtual_port_relax(struct emu_port *port, uint32_t in_a_row)
+bool emu_virtual_port_relax(struct emu_port *port, uint32_t in_a_row, uintptr_t polled)
 {
     const struct emu_vclock_page *page = emu_vclock_page();
     enum emu_vclock_result r = EMU_VCLOCK_IS_OFF;
@@ -183,7 +190,7 @@ bool emu_virtual_port_relax(struct emu_port *port, uint32_t in_a_row)
         emu_vclock_begin();
         emu_vclock_enter();
         emu_vclock_spend(page->poll_ps);
-        r = look_or_wait(in_a_row, page->poll_ps);
+        r = look_or_wait(port, in_a_row, polled);
         emu_vclock_leave();
     }
     if (r == EMU_VCLOCK_IS_OFF)

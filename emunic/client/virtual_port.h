@@ -18,7 +18,7 @@ int emu_virtual_port_open(struct emu_port *port);
 void emu_virtual_port_publish(struct emu_port *port);
 
 /* emu_port_relax(), behind so many empty polls in a row. */
-bool emu_virtual_port_relax(struct emu_port *port, uint32_t in_a_row);
+bool emu_virtual_port_relax(struct emu_port *port, uint32_t in_a_row, uintptr_t polled);
 
 /* emu_port_wait() */
 int emu_virtual_port_wait(struct emu_port *port, _Atomic uint32_t *const *words, const uint32_t *seen, unsigned n_words,

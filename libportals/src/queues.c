@@ -143,7 +143,7 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
             code = check_all(ni, eqs, n, &taken->which);
         if (code == P3_OK)
             code = sleeps ? take_or_announce(ni, eqs, n, taken) : take_any(ni, eqs, n, taken);
-        if (code == P3_EQ_EMPTY && timeout_ms == 0 && emu_port_relax_among(&ni->p.port, (uint32_t)n))
+        if (code == P3_EQ_EMPTY && timeout_ms == 0 && emu_port_relax_among(&ni->p.port, eqs[0], (uint32_t)n))
             code = take_any(ni, eqs, n, taken);
         if (code == P3_EQ_EMPTY && timeout_ms == 0 && is_lost(ni))
             code = tell_of_end(ni);

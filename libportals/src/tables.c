@@ -236,7 +236,7 @@ static enum p3_code unlink_patiently(uint32_t handle, enum p3_code none, enum p3
         /* There what is pending is so until its time: the answer is the original's, and costs as much as a poll. */
         is_virtual = ni->p.port.times;
         if (is_virtual && code == busy)
-            emu_port_relax(&ni->p.port);
+            emu_port_relax(&ni->p.port, handle);
         p3_unlock_ni(ni);
     } while (code == busy && !is_virtual && has_patience(&patience));
     return code;

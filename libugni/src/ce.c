@@ -158,7 +158,7 @@ static gni_return_t look_at_nic(gni_ce_result_t *result)
     /* No post has named this place. On a Gemini none can. */
     if (!nic)
         return gnii_device_known() == GNI_DEVICE_GEMINI ? GNI_RC_ILLEGAL_OP : rc;
-    emu_port_relax(&nic->port);
+    emu_port_relax(&nic->port, (uintptr_t)result);
     /* It may have come just before the NIC went. */
     if (gnii_nic_is_lost(nic) && (control_of(result) & EMU_CE_CONTROL_DONE) == 0) {
         emu_biased_lock(&nic->lock);

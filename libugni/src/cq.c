@@ -435,7 +435,7 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
         return GNI_RC_INVALID_PARAM;
     rc = poll_once(cq, event_data);
     /* Where losses are still to be told this NOT_DONE is the one between two of them. */
-    if (rc == GNI_RC_NOT_DONE && emu_port_relax(&cq->nic->port) && !emu_cq_has_lost(&cq->consumer))
+    if (rc == GNI_RC_NOT_DONE && emu_port_relax(&cq->nic->port, (uintptr_t)cq) && !emu_cq_has_lost(&cq->consumer))
         rc = poll_once(cq, event_data);
     if (rc == GNI_RC_NOT_DONE)
         return rc;
@@ -484,7 +484,7 @@ gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl)
     if (!cq)
         return GNI_RC_INVALID_PARAM;
     rc = look(cq);
-    if (rc == GNI_RC_NOT_DONE && emu_port_relax(&cq->nic->port))
+    if (rc == GNI_RC_NOT_DONE && emu_port_relax(&cq->nic->port, (uintptr_t)cq))
         rc = look(cq);
     return rc;
 }

@@ -177,7 +177,8 @@ static gni_return_t test(struct question *q, gni_post_state_t *post_state, uint3
     emu_biased_lock(&q->ep->nic->lock);
     rc = ask(q, &answer);
     emu_biased_unlock(&q->ep->nic->lock);
-    if (rc == GNI_RC_SUCCESS && answer.state == GNI_POST_PENDING && emu_port_relax(&q->ep->nic->port)) {
+    if (rc == GNI_RC_SUCCESS && answer.state == GNI_POST_PENDING &&
+        emu_port_relax(&q->ep->nic->port, (uintptr_t)q->ep)) {
         emu_biased_lock(&q->ep->nic->lock);
         rc = ask(q, &answer);
         emu_biased_unlock(&q->ep->nic->lock);
@@ -351,7 +352,7 @@ static gni_return_t probe_once(gni_nic_handle_t nic_hndl, bool asks_id, struct e
     emu_biased_lock(&nic->lock);
     r = probe(nic, asks_id, found);
     emu_biased_unlock(&nic->lock);
-    if (r == EMU_OUTCOME_NO_MATCH && emu_port_relax(&nic->port)) {
+    if (r == EMU_OUTCOME_NO_MATCH && emu_port_relax(&nic->port, (uintptr_t)nic)) {
         emu_biased_lock(&nic->lock);
         r = probe(nic, asks_id, found);
         emu_biased_unlock(&nic->lock);

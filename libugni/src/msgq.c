@@ -531,7 +531,7 @@ static gni_return_t progress(struct gnii_msgq *m, const struct gnii_wait *wait, 
             break;
         }
         if (!waits) {
-            is_again = !is_again && emu_port_relax(&m->nic->port);
+            is_again = !is_again && emu_port_relax(&m->nic->port, (uintptr_t)m);
             if (is_again)
                 continue;
             return found == NOTHING ? GNI_RC_SUCCESS : GNI_RC_NOT_DONE;

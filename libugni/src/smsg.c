@@ -755,7 +755,7 @@ gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t he
         emu_biased_unlock(&ep->nic->lock);
         if (rc != GNI_RC_NOT_DONE)
             return rc;
-        is_again = !is_again && emu_port_relax(&ep->nic->port);
+        is_again = !is_again && emu_port_relax(&ep->nic->port, (uintptr_t)ep);
     } while (is_again);
     emu_biased_lock(&ep->nic->lock);
     gnii_stat_count(ep->nic, stall);
@@ -858,7 +858,7 @@ gni_return_t GNI_SmsgGetNextWTag(gni_ep_handle_t ep_hndl, void **header, uint8_t
     if (!ep || !header || !tag)
         return GNI_RC_INVALID_PARAM;
     rc = poll_mailbox(ep, header, tag, &polled);
-    if (polled > 0 && emu_port_relax_among(&ep->nic->port, polled))
+    if (polled > 0 && emu_port_relax_among(&ep->nic->port, (uintptr_t)ep->smsg, polled))
         rc = poll_mailbox(ep, header, tag, &polled);
     if (rc == GNI_RC_SUCCESS)
         emu_port_found(&ep->nic->port);

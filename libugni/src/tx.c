@@ -103,5 +103,5 @@ static bool all_owed_are_here(struct gnii_nic *nic, const struct gnii_ep *ep, co
 void gnii_tx_wait(struct gnii_nic *nic, const struct gnii_ep *ep, const struct gnii_cq *cq)
 {
     while (!all_owed_are_here(nic, ep, cq) && !emu_port_is_lost(&nic->port))
-        emu_port_relax(&nic->port);
+        emu_port_relax(&nic->port, (uintptr_t)nic);
 }
