@@ -63,8 +63,9 @@ struct emu_loop {
     int ready_fd;                  /* borrowed */
     struct emu_watchdog *watchdog; /* owned */
     uint32_t serves;
-    uint64_t linger_until_ns;    /* 0: not lingering */
-    uint8_t patience[PATIENCES]; /* by served port: has lingering behind its commands paid lately? */
+    uint64_t linger_until_ns;         /* 0: not lingering */
+    struct emu_yield_backoff backoff; /* of staying awake (part.h) */
+    uint8_t patience[PATIENCES];      /* by served port: has lingering behind its commands paid lately? */
 };
 
 /* ---- watches ---- */
@@ -391,20 +392,28 @@ static bool goes_on_lingering(struct emu_server *server)
     return false;
 }
 
-/* Gives the core away once. True if others used it. */
-static bool yield_was_slow(const struct emu_server *server)
+/* Gives the core away once. */
+static uint64_t yield_ns(void)
 {
     uint64_t before_ns = emu_clock_ns();
 
     sched_yield();
-    return emu_clock_ns() - before_ns > server->settings.slow_yield_ns;
+    return emu_clock_ns() - before_ns;
 }
 
 static bool is_time_to_sleep(const struct emu_server *server, uint64_t idle_rounds)
 {
-    bool is_slow = yield_was_slow(server);
+    struct emu_yield_backoff *backoff = &server->loop->backoff;
+    bool stays_awake = emu_parts_stay_awake(server);
+    uint64_t took_ns;
 
-    return (is_slow || idle_rounds > server->settings.idle_yields) && !emu_parts_stay_awake(server);
+    if (stays_awake && emu_yield_is_skipped(backoff))
+        return true;
+    took_ns = yield_ns();
+    if (stays_awake)
+        emu_yield_took(backoff, took_ns);
+    return (took_ns > server->settings.slow_yield_ns || idle_rounds > server->settings.idle_yields) &&
+           !emu_parts_stay_awake(server);
 }
 
 static unsigned run_round(struct emu_server *server)
