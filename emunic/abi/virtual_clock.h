@@ -80,11 +80,12 @@ static_assert(sizeof(struct emu_vclock) == 128, "ABI: two lines per clock");
 /* What a thread was in when it last asked something of emunic. */
 enum emu_vclock_call {
     EMU_VCLOCK_CALL_NONE = 0,
-    EMU_VCLOCK_CALL_POLL,  /* an empty poll of a queue, mailbox, event queue */
-    EMU_VCLOCK_CALL_WAIT,  /* a blocking call of an API */
-    EMU_VCLOCK_CALL_SLEEP, /* nanosleep() and its like, or a time-out */
-    EMU_VCLOCK_CALL_FENCE, /* of PMI or PMIx */
-    EMU_VCLOCK_CALL_BLOCK, /* a call of the system */
+    EMU_VCLOCK_CALL_POLL,   /* an empty poll of a queue, mailbox, event queue */
+    EMU_VCLOCK_CALL_WAIT,   /* a blocking call of an API */
+    EMU_VCLOCK_CALL_SLEEP,  /* nanosleep() and its like, or a time-out */
+    EMU_VCLOCK_CALL_FENCE,  /* of PMI or PMIx; until the thread has come out, which may be long after its clock has */
+    EMU_VCLOCK_CALL_BLOCK,  /* a call of the system */
+    EMU_VCLOCK_CALL_SERVED, /* of the runtime, whose answer is under way: the thread sleeps, and its clock runs */
     EMU_VCLOCK_CALLS
 };
 

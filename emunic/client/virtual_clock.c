@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emunic/base/yield_cost.h"
+
 #define SLICE_NS    250000000l
 #define TID_TO_COME UINT32_MAX
 
@@ -353,15 +355,22 @@ static bool is_ended_by_signals(const struct emu_vclock *c)
 /* Gives the core away, and stays awake. True: it goes on. */
 static bool stay_awake(const struct emu_vclock *c)
 {
-    uint64_t began_ns = 0;
+    static _Thread_local struct emu_yield_backoff backoff;
+    uint64_t began_ns = 0, last_ns = 0, now_ns;
 
     while (atomic_load_explicit(&c->state, memory_order_acquire) != EMU_VCLOCK_RUNS) {
         if (!atomic_load_explicit(&c->stays_awake, memory_order_relaxed))
             return false;
-        if (began_ns == 0)
-            began_ns = clock_ns(CLOCK_MONOTONIC);
-        else if (clock_ns(CLOCK_MONOTONIC) - began_ns > EMU_VCLOCK_AWAKE_NS)
+        if (began_ns == 0 && emu_yield_is_skipped(&backoff))
             return false;
+        now_ns = clock_ns(CLOCK_MONOTONIC);
+        if (began_ns == 0)
+            began_ns = now_ns;
+        else
+            emu_yield_took(&backoff, now_ns - last_ns);
+        if (now_ns - began_ns > EMU_VCLOCK_AWAKE_NS)
+            return false;
+        last_ns = now_ns;
         syscall(SYS_sched_yield);
     }
     return true;
@@ -411,12 +420,16 @@ static enum emu_vclock_result request(enum emu_vclock_state state)
     return EMU_VCLOCK_WENT_ON;
 }
 
-static void note_call(enum emu_vclock_call call)
+enum emu_vclock_call emu_vclock_note_call(enum emu_vclock_call call)
 {
     struct emu_vclock *c = clock_of_thread();
+    uint32_t before = EMU_VCLOCK_CALL_NONE;
 
-    if (c)
+    if (c) {
+        before = atomic_load_explicit(&c->call, memory_order_relaxed);
         atomic_store_explicit(&c->call, call, memory_order_relaxed);
+    }
+    return before;
 }
 
 bool emu_vclock_was_interrupted(void)
@@ -426,7 +439,7 @@ bool emu_vclock_was_interrupted(void)
 
 enum emu_vclock_result emu_vclock_look(enum emu_vclock_call call)
 {
-    note_call(call);
+    emu_vclock_note_call(call);
     return request(EMU_VCLOCK_LOOKS);
 }
 
@@ -438,7 +451,7 @@ enum emu_vclock_result emu_vclock_wait(enum emu_vclock_call call, uint64_t until
         return EMU_VCLOCK_IS_OFF;
     if (has_come_back)
         return emu_vclock_look(call);
-    note_call(call);
+    emu_vclock_note_call(call);
     /* A blocking call ends early then, and is made again. */
     if (call == EMU_VCLOCK_CALL_WAIT && emunic_clock_limit_ps && emunic_clock_limit_ps() < until_ps)
         until_ps = emunic_clock_limit_ps();
@@ -454,7 +467,7 @@ void emu_vclock_fence_begin(uint32_t key)
 
     if (!c)
         return;
-    note_call(EMU_VCLOCK_CALL_FENCE);
+    emu_vclock_note_call(EMU_VCLOCK_CALL_FENCE);
     atomic_store_explicit(&c->fence_key, key, memory_order_relaxed);
     ask(page, c, EMU_VCLOCK_FENCED);
 }
@@ -471,6 +484,7 @@ void emu_vclock_fence_end(void)
     if (atomic_compare_exchange_strong(&own->state, &state, EMU_VCLOCK_UNFENCED))
         ring(page);
     await(page, own);
+    emu_vclock_note_call(EMU_VCLOCK_CALL_NONE);
 }
 
 void emu_vclock_away(void)
@@ -480,7 +494,7 @@ void emu_vclock_away(void)
 
     if (!c)
         return;
-    note_call(EMU_VCLOCK_CALL_BLOCK);
+    emu_vclock_note_call(EMU_VCLOCK_CALL_BLOCK);
     ask(page, c, EMU_VCLOCK_AWAY);
 }
 

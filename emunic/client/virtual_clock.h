@@ -97,6 +97,12 @@ bool emu_vclock_was_interrupted(void);
 void emu_vclock_fence_begin(uint32_t key);
 void emu_vclock_fence_end(void);
 
+/*
+ * Says what the thread is in, and returns what it was in before. EMU_VCLOCK_CALL_SERVED: it waits for an answer of the
+ * runtime, so others wait for it although it sleeps.
+ */
+enum emu_vclock_call emu_vclock_note_call(enum emu_vclock_call call);
+
 /* Around a call that waits for something outside the model: goes on at the time that the others have reached. */
 void emu_vclock_away(void);
 void emu_vclock_return(void);

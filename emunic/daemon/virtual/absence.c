@@ -4,7 +4,10 @@
  *
  * A clock that runs holds time up, so it is looked at whether its thread runs. A thread that has slept through two
  * looks, STILL_NS apart, waits for something outside the model: it is absent, holds nobody up, and returns at its next
- * call (`is_left`). A thread that wants a core and gets none is not absent.
+ * call (`is_left`). A thread that wants a core and gets none is not absent, nor is one that has been stopped.
+ *
+ * The answer to a thread inside the runtime comes from another process, which may have to wait for a core. So it is
+ * absent only after SERVED_NS; and one that is in a fence that is over for its clock is not absent at all.
  *
  * Where computing costs nothing, a thread that computes for long without a call may be waiting for memory to change,
  * and it would wait for ever. So after SPIN_NS of processor time it holds nobody up any more, and goes on at the time
@@ -24,6 +27,7 @@
 #define LOOK_NS      1000000u /* between two looks at processes, at least, */
 #define LOOK_SHARE   50u      /* and so many times as long as one takes: a system call for each process */
 #define STILL_NS     10000000u
+#define SERVED_NS    1000000000u
 #define SPIN_MIN_NS  4000000u
 #define SPIN_MAX_NS  8000000000ull
 #define SPIN_OVER_NS 20000000u
@@ -47,7 +51,10 @@ static const char *find_line(const char *text, const char *name)
     return at ? at + strlen(name) : NULL;
 }
 
-/* Does the thread sleep, or is it stopped? One that is not there any more does. How often it has gone to sleep. */
+/*
+ * Does the thread sleep? One that is not there any more does; one that a signal or a debugger has stopped does not, it
+ * will go on where it was. How often it has gone to sleep.
+ */
 static bool sleeps(pid_t pid, uint32_t tid, uint64_t *n_sleeps_out)
 {
     char path[64], text[4096];
@@ -68,7 +75,7 @@ static bool sleeps(pid_t pid, uint32_t tid, uint64_t *n_sleeps_out)
     n_sleeps = find_line(text, "\nvoluntary_ctxt_switches:\t");
     if (n_sleeps)
         *n_sleeps_out = strtoull(n_sleeps, NULL, 10);
-    return !state || (*state != 'R' && *state != 'D');
+    return !state || !strchr("RDTt", *state);
 }
 
 /* Others go on without it, and it returns at its next call. */
@@ -82,6 +89,7 @@ static void look_at_thread(struct emu_virtual_process *p, uint32_t index, uint64
 {
     struct clock_end *end = &p->clocks[index];
     uint32_t tid = atomic_load_explicit(&p->page->clocks[index].tid, memory_order_relaxed);
+    uint32_t call = atomic_load_explicit(&p->page->clocks[index].call, memory_order_relaxed);
     uint64_t n_sleeps;
     bool does_sleep;
 
@@ -90,13 +98,19 @@ static void look_at_thread(struct emu_virtual_process *p, uint32_t index, uint64
         end->slept_ns = now_ns;
         return;
     }
-    if (now_ns - end->slept_ns < STILL_NS)
+    if (now_ns - end->slept_ns < (call == EMU_VCLOCK_CALL_SERVED ? SERVED_NS : STILL_NS))
         return;
     does_sleep = sleeps(p->member->pid, tid, &n_sleeps);
     if (does_sleep && end->n_sleeps == n_sleeps + 1)
         leave(p, index);
     end->n_sleeps = does_sleep ? n_sleeps + 1 : 0;
     end->slept_ns = now_ns;
+}
+
+/* Of a fence: its answer is on its way to it, or soon will be. */
+static bool is_coming_out(const struct emu_vclock *c)
+{
+    return atomic_load_explicit(&c->call, memory_order_relaxed) == EMU_VCLOCK_CALL_FENCE;
 }
 
 static bool has_still_clock(struct emu_virtual_process *p)
@@ -108,7 +122,7 @@ static bool has_still_clock(struct emu_virtual_process *p)
 
         if (end->state != EMU_VCLOCK_RUNS)
             continue;
-        end->stands = end->still_ps == end->now_ps;
+        end->stands = end->still_ps == end->now_ps && !is_coming_out(&p->page->clocks[i]);
         end->still_ps = end->now_ps;
         is_still = is_still || end->stands;
     }

@@ -135,7 +135,7 @@ void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uin
 
     end->now_ps = at_ps;
     end->state = EMU_VCLOCK_RUNS;
-    end->has_news = false;
+    end->news_ps = NEVER;
     end->is_absent = end->is_moved_by_cpu = false;
     end->n_sleeps = 0;
     p->cpu_began_ns = 0;
@@ -201,8 +201,8 @@ static void take_request(struct emu_virtual *v, struct clock_end *end, const str
         return; /* news have made a look of it */
     else if (state != EMU_VCLOCK_LOOKS && state != EMU_VCLOCK_RETURNS)
         end->state = state;
-    if (end->state == EMU_VCLOCK_WAITS && end->has_news)
-        look_at(end, on_grid(c, end->now_ps, v->time.now_ps));
+    if (end->state == EMU_VCLOCK_WAITS && end->news_ps != NEVER)
+        look_at(end, on_grid(c, end->now_ps, end->news_ps));
 }
 
 static bool is_earlier(uint64_t a_ps, const struct emu_virtual_process *a, uint64_t b_ps,
@@ -255,18 +255,31 @@ static void count_used(struct emu_virtual_process *p)
         p->n_used = n_taken < EMU_VCLOCKS ? n_taken : EMU_VCLOCKS;
 }
 
+/* Since the last scan. What no operation has brought (a datagram) is news of the present time. */
+static uint64_t take_news(const struct emu_virtual *v, struct emu_virtual_process *p)
+{
+    uint64_t at_ps = p->news_ps == NEVER ? v->time.now_ps : p->news_ps;
+
+    if (!p->member->has_news)
+        return NEVER;
+    p->member->has_news = false;
+    p->news_ps = NEVER;
+    return at_ps;
+}
+
 static bool take_process(struct emu_virtual *v, struct emu_virtual_process *p)
 {
+    uint64_t news_ps = take_news(v, p);
     bool has_fence = false;
 
     p->n_takes++;
     count_used(p);
     for (uint32_t i = 0; i < p->n_used; i++) {
-        p->clocks[i].has_news = p->clocks[i].has_news || p->member->has_news;
+        if (news_ps < p->clocks[i].news_ps)
+            p->clocks[i].news_ps = news_ps;
         take_request(v, &p->clocks[i], &p->page->clocks[i]);
         has_fence = has_fence || p->clocks[i].state == EMU_VCLOCK_UNFENCED;
     }
-    p->member->has_news = false;
     sum_up(p);
     return has_fence;
 }
@@ -367,7 +380,7 @@ bool emu_virtual_is_asked(const struct emu_virtual *v)
 uint64_t emu_virtual_latest_ps(const struct emu_virtual *v)
 {
     const struct emu_virtual_process *p;
-    uint64_t latest_ps = v->time.now_ps;
+    uint64_t latest_ps = v->idle.effect_ps;
 
     LIST_FOREACH(p, &v->processes, link) {
         for (uint32_t i = 0; i < p->n_used; i++) {

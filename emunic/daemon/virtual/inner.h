@@ -22,7 +22,7 @@ struct clock_end {
     uint32_t state;       /* enum emu_vclock_state, as last read */
     uint64_t now_ps;      /* never goes back */
     uint64_t look_ps;     /* LOOKS: when it goes on */
-    bool has_news;        /* something has happened to its process since it went on last */
+    uint64_t news_ps;     /* when something happened to its process first since it went on last; NEVER: nothing has */
     bool is_absent;       /* RUNS, but its thread does not, or for long: it holds nobody up, and will return */
     bool is_moved_by_cpu; /* RUNS: its processor time has moved it beyond what it said */
     uint64_t still_ps;    /* its time when its process was looked at last */
@@ -51,6 +51,7 @@ struct emu_virtual_process {
     LIST_ENTRY(emu_virtual_process) link;
     struct emu_member *member; /* borrowed: outlives this */
     struct process_scan sum;
+    uint64_t news_ps;             /* of the first news that no scan has seen; NEVER: none */
     uint64_t n_takes;             /* by scans: its ports may have commands since */
     uint32_t n_used;              /* clocks that threads have, or had */
     uint32_t n_ops;               /* under way, from it or to it */
@@ -105,7 +106,9 @@ struct emu_virtual_network {
 struct emu_virtual_idle {
     uint64_t step_ps;   /* how far time moves next */
     uint64_t passed_ps; /* how far it has moved so without an effect */
-    uint64_t since_ns;  /* host time of the last such step, with others outside; 0: none */
+    uint64_t looked_ns; /* host time of the last look whether others come back from outside; 0: somebody has */
+    uint64_t quiet_ns;  /* for how long nobody has */
+    uint64_t effect_ps; /* the last that has happened to anybody: idle time begins there, or where who waits stands */
 };
 
 struct emu_virtual {
@@ -167,7 +170,7 @@ void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uin
 uint64_t emu_virtual_horizon_ps(const struct emu_virtual *v, const struct emu_virtual_process *p);
 /* Its thread sleeps when it waits, from now on. */
 void emu_virtual_put_to_sleep(struct emu_virtual *v, const struct emu_virtual_process *p);
-/* The latest time of those who wait. */
+/* The latest time of those who wait, and of what has happened to anybody. */
 uint64_t emu_virtual_latest_ps(const struct emu_virtual *v);
 /* All that wait in polls look at now_ps + step_ps. False: there are none. */
 bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps);
@@ -200,6 +203,8 @@ bool emu_virtual_apply_effects(struct emu_virtual *v, bool *waits_out);
 void emu_virtual_forget_process(struct emu_virtual *v, const struct emu_virtual_process *p);
 /* The model's network becomes what the machine's is, once traffic does not rest any more. */
 void emu_virtual_follow_network(struct emu_server *server);
+/* At the end: operations under way get their times, and their lines, as if time went on. Nobody sees their effects. */
+void emu_virtual_finish_trace(struct emu_virtual *v);
 /* Is nothing under way in the model? */
 bool emu_virtual_model_is_empty(const struct emu_virtual *v);
 

@@ -88,6 +88,13 @@ static void note_time(struct emu_virtual_trace_row *row, const struct emu_virtua
         row->arrived_ps = effect->at_ps;
 }
 
+/* Whoever is told of an effect goes on by its time, not by that of another effect which is taken with it. */
+static void note_news(struct emu_virtual_process *p, uint64_t at_ps)
+{
+    if (p && p->member->has_news && p->news_ps == NEVER)
+        p->news_ps = at_ps;
+}
+
 /* False: a lock is not free; the effect stays due. */
 static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect)
 {
@@ -95,6 +102,8 @@ static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect
 
     if (effect->at_ps > v->time.now_ps)
         v->time.now_ps = effect->at_ps;
+    if (effect->at_ps > v->idle.effect_ps)
+        v->idle.effect_ps = effect->at_ps;
     note_time(op->row, effect);
     if (effect->kind == EFFECT_BEGUN)
         return op->begun(op);
@@ -125,10 +134,10 @@ bool emu_virtual_apply_effects(struct emu_virtual *v, bool *waits_out)
 
     *waits_out = false;
     while ((effect = STAILQ_FIRST(&v->due))) {
-        const struct emu_virtual_op *op = effect->op;
+        struct emu_virtual_process *from = effect->op->from, *to = effect->op->to;
 
         /* The data of a get, and a fetched word, are at the initiator early. */
-        if (runs(v, op->from) || (effect->kind != EFFECT_ENDED && runs(v, op->to))) {
+        if (runs(v, from) || (effect->kind != EFFECT_ENDED && runs(v, to))) {
             *waits_out = true;
             return has_applied;
         }
@@ -137,6 +146,8 @@ bool emu_virtual_apply_effects(struct emu_virtual *v, bool *waits_out)
             *waits_out = true;
             return has_applied;
         }
+        note_news(from, effect->at_ps);
+        note_news(to, effect->at_ps);
         STAILQ_REMOVE_HEAD(&v->due, link);
         free(effect);
         has_applied = true;
@@ -183,6 +194,9 @@ bool emu_virtual_run_model(struct emu_virtual *v, uint64_t limit_ps)
 {
     struct emu_sim *sim = emu_nic_model_sim(v->model);
 
+    /* Answers on their way concern nobody, and who posts next does so at the present time. */
+    if (limit_ps == NEVER && emu_virtual_model_is_empty(v))
+        return false;
     /*
      * The slot of the clock in which the limit lies is done as a whole. An effect in it may have moved time beyond the
      * limit; the next slot waits all the same, or time would creep on from effect to effect while somebody runs.
@@ -193,6 +207,29 @@ bool emu_virtual_run_model(struct emu_virtual *v, uint64_t limit_ps)
     if (limit_ps != NEVER && limit_ps > v->time.now_ps)
         v->time.now_ps = limit_ps;
     return false;
+}
+
+void emu_virtual_finish_trace(struct emu_virtual *v)
+{
+    struct emu_virtual_effect *effect;
+
+    if (!v->trace)
+        return;
+    do {
+        while ((effect = STAILQ_FIRST(&v->due))) {
+            struct emu_virtual_op *op = effect->op;
+
+            note_time(op->row, effect);
+            op->has_arrived = op->has_arrived || effect->kind == EFFECT_ARRIVED;
+            op->has_ended = op->has_ended || effect->kind == EFFECT_ENDED;
+            if (op->has_arrived && op->has_ended) {
+                emu_virtual_trace_end(v->trace, op->row);
+                op->row = NULL;
+            }
+            STAILQ_REMOVE_HEAD(&v->due, link);
+            free(effect);
+        }
+    } while (emu_virtual_run_model(v, NEVER - 1));
 }
 
 bool emu_virtual_model_is_empty(const struct emu_virtual *v)

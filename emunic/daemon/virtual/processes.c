@@ -116,6 +116,7 @@ static int make_process(struct emu_server *server, struct emu_member *member, st
         return -ENOMEM;
     *p = (struct emu_virtual_process){ .member = member,
                                        .sum = { .run_ps = NEVER, .look_ps = NEVER, .until_ps = NEVER },
+                                       .news_ps = NEVER,
                                        .page_fd = -1,
                                        .doorbell = -1,
                                        .watch.ready = doorbell_ready };
@@ -127,6 +128,8 @@ static int make_process(struct emu_server *server, struct emu_member *member, st
         free(p);
         return r;
     }
+    for (uint32_t i = 0; i < EMU_VCLOCKS; i++)
+        p->clocks[i].news_ps = NEVER;
     place(v, p);
     p->spin_ns = SPIN_NS;
     LIST_INSERT_HEAD(&v->processes, p, link);

@@ -5,9 +5,9 @@
  * The next thing is the earliest of: the first command of a port, a clock that wants to look, a clock whose waiting
  * ends. The model goes on up to it, and effects that it has on the way come first: they make lookers of those who
  * wait. Nothing passes a clock that runs, because its thread may still post something at its time, but for looks before
- * the horizon: what is posted then reaches nobody before. Among equal times commands come before looks, and the process
- * with the lower rank first; so the order does not depend on the host. An effect at a process that runs waits for the
- * next request of that process (operations.c).
+ * the horizon: what is posted then reaches nobody before. Among equal times the process with the lower rank comes
+ * first, and its commands before its looks: so the order does not tell who has looked beside whom. An effect at a
+ * process that runs waits for the next request of that process (operations.c).
  *
  * The network's own times (a schedule of faults, the end of a rest) come before all else at their time: there
  * emu_virtual_next() lets the loop go round. While the network rests, commands wait.
@@ -25,6 +25,7 @@
 #define STEP_FIRST_PS  1000000u         /* 1 us */
 #define STEP_MAX_PS    1000000000000ull /* 1 s */
 #define QUIET_NS       100000000u
+#define LOOK_MAX_NS    2000000u
 #define STUCK_AFTER_PS 3600000000000000ull /* an hour */
 
 struct next_command {
@@ -95,8 +96,10 @@ static void find_command(struct emu_server *server, bool all, uint64_t now_ps, s
 
 static void tell_deadlock(struct emu_virtual *v)
 {
-    static const char *const calls[EMU_VCLOCK_CALLS] = { "nothing", "an empty poll", "a blocking call",
-                                                         "a sleep", "a fence",       "a call of the system" };
+    static const char *const calls[EMU_VCLOCK_CALLS] = {
+        "nothing", "an empty poll",        "a blocking call",      "a sleep",
+        "a fence", "a call of the system", "a call of the runtime"
+    };
     struct emu_virtual_process *p;
 
     v->is_stuck = true;
@@ -118,18 +121,26 @@ static uint64_t earliest(uint64_t a_ps, uint64_t b_ps)
     return a_ps < b_ps ? a_ps : b_ps;
 }
 
-/* Who is outside the model may come back, so time moves without it only when that has not happened for quiet_ns. */
+/*
+ * Who is outside the model may come back, so time moves without it only when that has not happened for quiet_ns. A long
+ * pause between two looks counts little: others have not run either.
+ */
 static bool is_quiet(struct emu_virtual *v, bool has_others, uint64_t quiet_ns)
 {
+    struct emu_virtual_idle *idle = &v->idle;
     uint64_t now_ns = emu_clock_ns();
+    uint64_t passed_ns = now_ns - idle->looked_ns;
 
     if (!has_others)
         return true;
-    if (v->idle.since_ns == 0)
-        v->idle.since_ns = now_ns;
-    if (now_ns - v->idle.since_ns < quiet_ns)
+    if (idle->looked_ns == 0)
+        idle->quiet_ns = 0;
+    else
+        idle->quiet_ns += passed_ns < LOOK_MAX_NS ? passed_ns : LOOK_MAX_NS;
+    idle->looked_ns = now_ns;
+    if (idle->quiet_ns < quiet_ns)
         return false;
-    v->idle.since_ns = now_ns;
+    idle->quiet_ns = 0;
     return true;
 }
 
@@ -177,7 +188,7 @@ static void leave_idle(struct emu_virtual *v)
 {
     v->idle.step_ps = STEP_FIRST_PS;
     v->idle.passed_ps = 0;
-    v->idle.since_ns = 0;
+    v->idle.looked_ns = 0;
     v->is_stuck = false;
 }
 
@@ -188,7 +199,7 @@ static void let_go(struct emu_virtual *v, const struct clock_scan *scan)
         emu_virtual_go_on(v, scan->waiter, scan->waiter->sum.wait_index, scan->until_ps);
         return;
     }
-    v->idle.since_ns = 0; /* somebody has asked for something: it is not quiet */
+    v->idle.looked_ns = 0; /* somebody has asked for something: it is not quiet */
     emu_virtual_go_on(v, scan->looker, scan->looker->sum.look_index, scan->look_ps);
 }
 
@@ -220,6 +231,18 @@ static bool may_look_beside(const struct emu_virtual *v, const struct clock_scan
 {
     return scan->looker && scan->look_ps <= scan->until_ps && scan->look_ps < next_ps &&
            scan->look_ps < emu_virtual_horizon_ps(v, scan->looker);
+}
+
+/* Is it the command's turn, not that of who wants to go on? */
+static bool is_first(const struct next_command *command, const struct clock_scan *scan)
+{
+    bool is_end = scan->until_ps < scan->look_ps;
+    uint64_t at_ps = is_end ? scan->until_ps : scan->look_ps;
+    const struct emu_virtual_process *p = is_end ? scan->waiter : scan->looker;
+
+    if (command->at_ps != at_ps)
+        return command->at_ps < at_ps;
+    return !p || order_of(command->port) <= p->order;
 }
 
 /* How far the model may go. With nothing to do it goes nowhere: time passes as pass_idle_time() says. */
@@ -268,7 +291,7 @@ struct emu_port_end *emu_virtual_next(struct emu_server *server, bool all)
                 return NULL;
             continue;
         }
-        if (command.at_ps <= others_ps) {
+        if (is_first(&command, &scan)) {
             leave_idle(v);
             return command.port;
         }
@@ -284,7 +307,8 @@ void emu_virtual_hold(struct emu_port_end *port)
 
 void emu_virtual_let_go(struct emu_port_end *port)
 {
-    port->ring.was_held = port->ring.was_held || port->ring.is_held;
+    if (port->ring.is_held)
+        port->ring.let_go_ps = virtual_of(port->server)->time.now_ps;
     port->ring.is_held = false;
     port->ring.due_ps = command_ps(port);
 }
@@ -295,9 +319,8 @@ void emu_virtual_served(struct emu_port_end *port)
     const _Atomic uint64_t *times = (const _Atomic uint64_t *)((const char *)port->segment + port->ring.times_off);
     uint64_t at_ps = atomic_load_explicit(&times[(port->ring.head - 1) & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
 
-    if (at_ps + v->clock_ps < v->time.now_ps && !port->ring.was_held && at_ps >= v->network.released_ps)
+    if (at_ps + v->clock_ps < v->time.now_ps && at_ps >= port->ring.let_go_ps && at_ps >= v->network.released_ps)
         emu_lag_note_late(v, port->member->virtual_process, v->time.now_ps - at_ps);
-    port->ring.was_held = false;
     port->ring.due_ps = command_ps(port);
 }
 

@@ -19,6 +19,7 @@ static void destroy(struct emu_server *server)
 
     if (!v)
         return;
+    emu_virtual_finish_trace(v);
     while ((effect = STAILQ_FIRST(&v->due))) {
         STAILQ_REMOVE_HEAD(&v->due, link);
         free(effect);
@@ -88,7 +89,7 @@ static uint64_t next_ns(const struct emu_server *server)
     if (!v)
         return UINT64_MAX;
     emu_virtual_announce_sleep(v, true);
-    return v->is_blocked || v->idle.since_ns != 0 ? emu_clock_ns() + LOOK_AGAIN_NS : UINT64_MAX;
+    return v->is_blocked || v->idle.looked_ns != 0 ? emu_clock_ns() + LOOK_AGAIN_NS : UINT64_MAX;
 }
 
 /* Whose turn it is will ask for something at once, as a rule. */

@@ -61,7 +61,7 @@ struct emu_port_ring {
     uint64_t due_ps;     /* virtual time: of the first command, as last seen; EMU_VCLOCK_NEVER: none */
     uint64_t seen_takes; /* virtual time: how often its process had been read then */
     bool is_held;        /* virtual time: the first command waits for the end of an operation */
-    bool was_held;       /* likewise: it has waited */
+    uint64_t let_go_ps;  /* likewise: when it went on last. All that was posted before has waited */
 };
 
 struct emu_port_queues {

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <threads.h>
 
+#include "emunic/client/virtual_clock.h"
 #include "mpi-shim/clock/src/program_clock.h"
 
 enum blocking_call { JOIN, THRD_JOIN, MUTEX, MTX, READ_LOCK, WRITE_LOCK, COND, CND, SEM, BARRIER, N_CALLS };
@@ -39,119 +40,129 @@ static void *original(enum blocking_call what)
     return program_clock_next_version(&found[what], originals[what].name, originals[what].version);
 }
 
+struct absence {
+    enum program_clock_kind kind;
+    enum emu_vclock_call before; /* RUNTIME: what the thread was in */
+};
+
 /*
  * Is the calling thread in virtual time? Then it leaves. Not inside the runtime, which waits shortly for threads of its
- * own: others could pass by, differently in each run.
+ * own and for mpirun: others could pass by, differently in each run.
  */
-static bool leave(const void *caller)
+static struct absence leave(const void *caller)
 {
-    if (program_clock_kind(caller) != PROGRAM_CLOCK_VIRTUAL)
-        return false;
-    program_clock_away();
-    return true;
+    struct absence a = { .kind = program_clock_kind(caller) };
+
+    if (a.kind == PROGRAM_CLOCK_VIRTUAL)
+        program_clock_away();
+    else if (a.kind == PROGRAM_CLOCK_RUNTIME)
+        a.before = emu_vclock_note_call(EMU_VCLOCK_CALL_SERVED);
+    return a;
 }
 
-static int come_back(bool has_left, int result)
+static int come_back(struct absence a, int result)
 {
-    if (has_left)
+    if (a.kind == PROGRAM_CLOCK_VIRTUAL)
         program_clock_return();
+    else if (a.kind == PROGRAM_CLOCK_RUNTIME)
+        emu_vclock_note_call(a.before);
     return result;
 }
 
 CLOCK_EXPORT int pthread_join(pthread_t thread, void **value_out)
 {
     int r = pthread_tryjoin_np(thread, value_out);
-    bool has_left;
+    struct absence absence;
 
     if (r != EBUSY)
         return r;
-    has_left = leave(CLOCK_CALLER);
-    return come_back(has_left, ((__typeof__(pthread_join) *)original(JOIN))(thread, value_out));
+    absence = leave(CLOCK_CALLER);
+    return come_back(absence, ((__typeof__(pthread_join) *)original(JOIN))(thread, value_out));
 }
 
 CLOCK_EXPORT int thrd_join(thrd_t thread, int *value_out)
 {
-    bool has_left = leave(CLOCK_CALLER);
+    struct absence absence = leave(CLOCK_CALLER);
 
-    return come_back(has_left, ((__typeof__(thrd_join) *)original(THRD_JOIN))(thread, value_out));
+    return come_back(absence, ((__typeof__(thrd_join) *)original(THRD_JOIN))(thread, value_out));
 }
 
 CLOCK_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     int r = pthread_mutex_trylock(mutex);
-    bool has_left;
+    struct absence absence;
 
     if (r != EBUSY)
         return r;
-    has_left = leave(CLOCK_CALLER);
-    return come_back(has_left, ((__typeof__(pthread_mutex_lock) *)original(MUTEX))(mutex));
+    absence = leave(CLOCK_CALLER);
+    return come_back(absence, ((__typeof__(pthread_mutex_lock) *)original(MUTEX))(mutex));
 }
 
 CLOCK_EXPORT int mtx_lock(mtx_t *mutex)
 {
     int r = mtx_trylock(mutex);
-    bool has_left;
+    struct absence absence;
 
     if (r != thrd_busy)
         return r;
-    has_left = leave(CLOCK_CALLER);
-    return come_back(has_left, ((__typeof__(mtx_lock) *)original(MTX))(mutex));
+    absence = leave(CLOCK_CALLER);
+    return come_back(absence, ((__typeof__(mtx_lock) *)original(MTX))(mutex));
 }
 
 CLOCK_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
 {
     int r = pthread_rwlock_tryrdlock(lock);
-    bool has_left;
+    struct absence absence;
 
     if (r != EBUSY)
         return r;
-    has_left = leave(CLOCK_CALLER);
-    return come_back(has_left, ((__typeof__(pthread_rwlock_rdlock) *)original(READ_LOCK))(lock));
+    absence = leave(CLOCK_CALLER);
+    return come_back(absence, ((__typeof__(pthread_rwlock_rdlock) *)original(READ_LOCK))(lock));
 }
 
 CLOCK_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
 {
     int r = pthread_rwlock_trywrlock(lock);
-    bool has_left;
+    struct absence absence;
 
     if (r != EBUSY)
         return r;
-    has_left = leave(CLOCK_CALLER);
-    return come_back(has_left, ((__typeof__(pthread_rwlock_wrlock) *)original(WRITE_LOCK))(lock));
+    absence = leave(CLOCK_CALLER);
+    return come_back(absence, ((__typeof__(pthread_rwlock_wrlock) *)original(WRITE_LOCK))(lock));
 }
 
 /* A thread that is cancelled here stays outside: it ends, and its clock with it. */
 CLOCK_EXPORT int pthread_cond_wait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex)
 {
-    bool has_left = leave(CLOCK_CALLER);
+    struct absence absence = leave(CLOCK_CALLER);
 
-    return come_back(has_left, ((__typeof__(pthread_cond_wait) *)original(COND))(cond, mutex));
+    return come_back(absence, ((__typeof__(pthread_cond_wait) *)original(COND))(cond, mutex));
 }
 
 CLOCK_EXPORT int cnd_wait(cnd_t *cond, mtx_t *mutex)
 {
-    bool has_left = leave(CLOCK_CALLER);
+    struct absence absence = leave(CLOCK_CALLER);
 
-    return come_back(has_left, ((__typeof__(cnd_wait) *)original(CND))(cond, mutex));
+    return come_back(absence, ((__typeof__(cnd_wait) *)original(CND))(cond, mutex));
 }
 
 CLOCK_EXPORT int sem_wait(sem_t *sem)
 {
     int error = errno;
-    bool has_left;
+    struct absence absence;
 
     if (sem_trywait(sem) == 0)
         return 0;
     if (errno != EAGAIN)
         return -1;
     errno = error;
-    has_left = leave(CLOCK_CALLER);
-    return come_back(has_left, ((__typeof__(sem_wait) *)original(SEM))(sem));
+    absence = leave(CLOCK_CALLER);
+    return come_back(absence, ((__typeof__(sem_wait) *)original(SEM))(sem));
 }
 
 CLOCK_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
-    bool has_left = leave(CLOCK_CALLER);
+    struct absence absence = leave(CLOCK_CALLER);
 
-    return come_back(has_left, ((__typeof__(pthread_barrier_wait) *)original(BARRIER))(barrier));
+    return come_back(absence, ((__typeof__(pthread_barrier_wait) *)original(BARRIER))(barrier));
 }
