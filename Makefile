@@ -73,7 +73,8 @@ check-virtual: build
 live: build
 	@$(PYTHON) tests/live/figures.py $(BUILD); status=$$?; \
 	$(PYTHON) tests/live/topobw.py $(BUILD) || status=1; \
-	$(PYTHON) tests/live/agreement.py $(BUILD) && exit $$status
+	$(PYTHON) tests/live/agreement.py $(BUILD) || status=1; \
+	$(PYTHON) tests/live/same.py $(BUILD) && exit $$status
 
 # OpenSHMEM with all numbers of PEs, on all data paths; `make check` has part of it.
 check-shmem: build
