@@ -415,10 +415,12 @@ int emu_cli_print_paths(const json_t *report, FILE *out)
 }
 
 static const struct emu_cli_column link_columns[] = {
-    { "FROM", false }, { "TO", false },     { "CLASS", false }, { "NUMBER", true },
-    { "LINK", true },  { "PACKETS", true }, { "FLITS", true },  { "CAPACITY_MB/S", true },
-    { "LANES", true }, { "ERRORS", true },  { "STATE", false },
+    { "FROM", false },   { "TO", false },     { "CLASS", false },        { "NUMBER", true }, { "LINK", true },
+    { "PACKETS", true }, { "FLITS", true },   { "CAPACITY_MB/S", true }, { "LANES", true },  { "ERRORS", true },
+    { "STATE", false },  { "BUSY_NS", true }, { "STALL_NS", true },
 };
+
+#define N_COLUMNS_OF_TIME 2u /* the last ones: virtual time alone has them */
 
 static int compare_loads(const void *a, const void *b)
 {
@@ -452,6 +454,10 @@ static void add_link(struct emu_cli_table *table, const json_t *link)
     emu_cli_table_text(table, lanes);
     emu_cli_table_number(table, number_of(link, "errors"));
     emu_cli_table_text(table, json_is_true(json_object_get(link, "up")) ? "up" : "down");
+    if (!json_object_get(link, "busy_ps"))
+        return;
+    emu_cli_table_number(table, number_of(link, "busy_ps") / 1000);
+    emu_cli_table_number(table, number_of(link, "stall_ps") / 1000);
 }
 
 int emu_cli_print_links(const json_t *report, FILE *out)
@@ -470,7 +476,8 @@ int emu_cli_print_links(const json_t *report, FILE *out)
     for (size_t i = 0; i < n; i++)
         sorted[i] = json_array_get(links, i);
     qsort(sorted, n, sizeof(json_t *), compare_loads);
-    emu_cli_table_init(&table, link_columns, N_COLUMNS(link_columns));
+    emu_cli_table_init(&table, link_columns,
+                       N_COLUMNS(link_columns) - (json_object_get(sorted[0], "busy_ps") ? 0 : N_COLUMNS_OF_TIME));
     for (size_t i = 0; i < n; i++)
         add_link(&table, sorted[i]);
     free(sorted);

@@ -5,19 +5,22 @@
  */
 #include "emunic/cli/time_words.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emunic/abi/virtual_clock.h"
 
-#define FACTOR_MAX 1000.0
-#define FIXED_MAX  1e9                    /* ns: a second */
-#define MAX_LAG    1.0                    /* percent of the run */
-#define POLL_PS    10000u                 /* an empty poll: a load and a branch of a core of the time */
-#define EPOCH_NS   1262304000000000000ull /* 2010-01-01 */
-#define MEASURED   "measured"
-#define FIXED      "fixed:"
+#define FACTOR_MAX    1000.0
+#define FIXED_MAX     1e9                    /* ns: a second */
+#define MAX_LAG       1.0                    /* percent of the run */
+#define POLL_PS       10000u                 /* an empty poll: a load and a branch of a core of the time */
+#define EPOCH_NS      1262304000000000000ull /* 2010-01-01 */
+#define LENGTH_MIN_PS 1e3
+#define LENGTH_MAX_PS 3.6e15 /* an hour */
+#define MEASURED      "measured"
+#define FIXED         "fixed:"
 
 const char *const emu_cli_times[] = { "functional", "virtual", NULL };
 const char *const emu_cli_clocks[] = { "virtual", "real", NULL };
@@ -83,4 +86,26 @@ void emu_time_read(const char *compute, const char *max_lag, struct emu_time_opt
     if (max_lag)
         (void)read_number(max_lag, 0, 100, &percent);
     options_out->max_lag_ppm = (uint32_t)(percent * 1e4);
+}
+
+uint64_t emu_time_length_ps(const char *text)
+{
+    static const struct {
+        const char *name;
+        double ps;
+    } units[] = { { "ns", 1e3 }, { "us", 1e6 }, { "ms", 1e9 }, { "s", 1e12 } };
+    char *end;
+    double number = strtod(text, &end);
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(end, units[i].name) == 0 && isdigit((unsigned char)text[0]) &&
+            number * units[i].ps >= LENGTH_MIN_PS && number * units[i].ps <= LENGTH_MAX_PS)
+            return (uint64_t)(number * units[i].ps);
+    }
+    return 0;
+}
+
+bool emu_time_length_is_valid(const char *text)
+{
+    return emu_time_length_ps(text) > 0;
 }

@@ -23,4 +23,8 @@ bool emu_time_max_lag_is_valid(const char *text);
 /* The options of a server in virtual time. Both NULL for their defaults, none and 1, else valid values. */
 void emu_time_read(const char *compute, const char *max_lag, struct emu_time_options *options_out);
 
+/* A length of virtual time: a number with ns, us, ms or s behind it, from 1 ns to an hour. 0: it is none. */
+uint64_t emu_time_length_ps(const char *text);
+bool emu_time_length_is_valid(const char *text);
+
 #endif

@@ -72,9 +72,12 @@ struct run {
     const char *compute; /* as given, or NULL */
     const char *max_lag; /* likewise */
     const char *trace;   /* likewise */
+    const char *link_trace;
+    const char *every;
     struct emu_time_options time;
     char *bind; /* owned, as is the next: the words of argv are overwritten */
     char *trace_path;
+    char *link_trace_path;
     char mpirun[PATH_MAX];
     char wrapper[PATH_MAX];
     char host_program[PATH_MAX];
@@ -146,6 +149,11 @@ static const struct emu_option options[] = {
       EMU_OPTION_TEXT(struct run, max_lag), .is_valid = emu_time_max_lag_is_valid, .refusal = "no percentage" },
     { "trace", 0, "FILE", "lines of all operations with their virtual times (CSV)",
       EMU_OPTION_TEXT(struct run, trace) },
+    { "link-trace", 0, "FILE", "packets and stalls of each link in each window of virtual time (CSV)",
+      EMU_OPTION_TEXT(struct run, link_trace) },
+    { "every", 0, "LENGTH", "length of a window of --link-trace, as 500ns, 10us (default), 2ms, 1s",
+      EMU_OPTION_TEXT(struct run, every), .is_valid = emu_time_length_is_valid,
+      .refusal = "no length from 1ns to 3600s with a unit" },
     { "huge-pages", 0, "WHEN",
       "yes, no: malloc of the ranks asks the kernel for huge pages; auto (default): for programs of SHMEM",
       EMU_OPTION_WORD(struct run, huge_pages, huge_pages_words) },
@@ -427,37 +435,64 @@ static int place_ranks(struct run *run, const struct emu_machine *machine)
     return EMU_EXIT_DONE;
 }
 
-/* The daemon opens it: that it can be written is seen here, before anything is started. */
-static int keep_trace(struct run *run)
+/* The daemon opens it: that it can be written is seen here, before anything is started. NULL is fine. */
+static int keep_path(const char *option, const char *path, char **kept_out)
 {
-    FILE *file = fopen(run->trace, "we");
+    FILE *file = path ? fopen(path, "we") : NULL;
 
+    if (!path)
+        return EMU_EXIT_DONE;
     if (!file)
-        return emu_cli_fail("run", "--trace: %s: %s", run->trace, strerror(errno));
+        return emu_cli_fail("run", "--%s: %s: %s", option, path, strerror(errno));
     fclose(file);
-    run->trace_path = strdup(run->trace);
+    *kept_out = strdup(path);
+    return *kept_out ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
+}
+
+static int keep_traces(struct run *run)
+{
+    int status = keep_path("trace", run->trace, &run->trace_path);
+
+    if (status == EMU_EXIT_DONE)
+        status = keep_path("link-trace", run->link_trace, &run->link_trace_path);
     run->time.trace = run->trace_path;
-    return run->trace_path ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
+    run->time.links = run->link_trace_path;
+    run->time.links_every_ps = emu_time_length_ps(run->every ? run->every : "10us");
+    return status;
+}
+
+/* An option that needs virtual time. NULL: there is none. */
+static const char *option_of_time(const struct run *run)
+{
+    const struct {
+        const char *name;
+        bool is_given;
+    } given[] = { { "--compute", run->compute }, { "--max-lag", run->max_lag },
+                  { "--trace", run->trace },     { "--link-trace", run->link_trace },
+                  { "--every", run->every },     { "--clock", run->plan.has_real_clock } };
+
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        if (given[i].is_given)
+            return given[i].name;
+    }
+    return NULL;
 }
 
 /* Virtual time needs a model of one machine, on this host alone, that nobody else uses. */
 static int choose_time(struct run *run)
 {
     if (!run->is_virtual)
-        return run->compute || run->max_lag || run->trace || run->plan.has_real_clock ?
-                   emu_cli_usage("run", "%s is for --time virtual",
-                                 run->compute ? "--compute" :
-                                 run->max_lag ? "--max-lag" :
-                                 run->trace   ? "--trace" :
-                                                "--clock") :
-                   EMU_EXIT_DONE;
+        return option_of_time(run) ? emu_cli_usage("run", "%s is for --time virtual", option_of_time(run)) :
+                                     EMU_EXIT_DONE;
+    if (run->every && !run->link_trace)
+        return emu_cli_usage("run", "--every is for --link-trace");
     if (run->hosts_text)
         return emu_cli_usage("run", "--time virtual is for one host, not with --hosts");
     if (run->server)
         return emu_cli_usage("run", "--time virtual is for a daemon of the job's own, not with --server");
     emu_time_read(run->compute, run->max_lag, &run->time);
     run->plan.time = &run->time;
-    return run->trace ? keep_trace(run) : EMU_EXIT_DONE;
+    return keep_traces(run);
 }
 
 /* Found here, the reason costs one line and nothing has been started. */
@@ -624,5 +659,6 @@ int emu_verb_run(int argc, char **argv)
     free(run.machine_spec);
     free(run.bind);
     free(run.trace_path);
+    free(run.link_trace_path);
     return status;
 }

@@ -41,14 +41,16 @@ struct emu_status_host;
 
 /* Virtual time (daemon/virtual). */
 struct emu_time_options {
-    uint32_t compute;     /* enum emu_vclock_compute */
-    uint32_t factor_ppm;  /* of measured processor time */
-    uint64_t fixed_ps;    /* of each call */
-    uint64_t poll_ps;     /* of an empty poll */
-    uint64_t epoch_ns;    /* date of its begin */
-    uint64_t seed;        /* of the network's choices */
-    uint32_t max_lag_ppm; /* of the run: with more lag its figures are said to be wrong */
-    const char *trace;    /* file of its operations; NULL: none */
+    uint32_t compute;        /* enum emu_vclock_compute */
+    uint32_t factor_ppm;     /* of measured processor time */
+    uint64_t fixed_ps;       /* of each call */
+    uint64_t poll_ps;        /* of an empty poll */
+    uint64_t epoch_ns;       /* date of its begin */
+    uint64_t seed;           /* of the network's choices */
+    uint32_t max_lag_ppm;    /* of the run: with more lag its figures are said to be wrong */
+    const char *trace;       /* file of its operations; NULL: none */
+    const char *links;       /* file of what links carry in each window; NULL: none */
+    uint64_t links_every_ps; /* length of a window, above 0 */
 };
 
 struct emu_server_options {

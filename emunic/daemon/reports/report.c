@@ -23,6 +23,7 @@
 #include "emunic/daemon/reports/gather.h"
 #include "emunic/daemon/reports/status.h"
 #include "emunic/daemon/reports/time_report.h"
+#include "emunic/daemon/virtual/virtual.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/flows.h"
 #include "emunic/daemon/world/ways.h"
@@ -195,6 +196,17 @@ static json_t *describe_link(const struct emu_server *server, uint32_t id, const
                      (json_int_t)emu_network_link_errors(server, id));
 }
 
+/* In virtual time packets are counted where they cross. */
+static json_t *describe_crossed(const struct emu_server *server, uint32_t id, const struct emu_sim_link_stats *stats)
+{
+    const struct emu_link_load load = { .packets = stats->packets, .flits = stats->units };
+    json_t *link = describe_link(server, id, &load);
+
+    json_object_set_new(link, "busy_ps", json_integer((json_int_t)stats->busy_ps));
+    json_object_set_new(link, "stall_ps", json_integer((json_int_t)stats->stall_ps));
+    return link;
+}
+
 /* Links that have carried something, or have a fault. */
 static json_t *describe_loads(const struct emu_server *server, const struct emu_link_load *loads)
 {
@@ -202,6 +214,14 @@ static json_t *describe_loads(const struct emu_server *server, const struct emu_
     json_t *links = json_array();
 
     for (uint32_t id = 0; id < emu_machine_n_links(server->machine); id++) {
+        struct emu_sim_link_stats stats;
+
+        if (emu_virtual_link_stats(server, id, &stats)) {
+            if (stats.packets > 0 || stats.stall_ps > 0 || emu_network_link_errors(server, id) > 0 ||
+                !emu_fault_map_link_up(faults, id))
+                json_array_append_new(links, describe_crossed(server, id, &stats));
+            continue;
+        }
         if (loads[id].packets > 0 || emu_network_link_errors(server, id) > 0 || !emu_fault_map_link_up(faults, id))
             json_array_append_new(links, describe_link(server, id, &loads[id]));
     }
@@ -289,9 +309,11 @@ static int report_links(struct emu_server *server, const struct emu_gathered *ga
     }
     report = json_pack("{sI ss ss ss ss so* so so so*}", "schema", (json_int_t)SCHEMA, "server", server->name,
                        "machine", emu_machine_name(server->machine), "machine_spec", server->machine_spec, "routing",
-                       is_whole ? "minimal, spread evenly" : "around what is broken", "missing_hosts",
-                       describe_missing(server, gathered), "flows", flows, "links", describe_loads(server, loads),
-                       "time", emu_time_describe(server));
+                       emu_server_is_virtual(server) ? "packets in virtual time" :
+                       is_whole                      ? "minimal, spread evenly" :
+                                                       "around what is broken",
+                       "missing_hosts", describe_missing(server, gathered), "flows", flows, "links",
+                       describe_loads(server, loads), "time", emu_time_describe(server));
     free(loads);
     return to_memfd(report);
 }

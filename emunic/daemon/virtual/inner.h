@@ -8,6 +8,7 @@
 
 #include "emunic/abi/virtual_clock.h"
 #include "emunic/daemon/virtual/lag.h"
+#include "emunic/daemon/virtual/link_windows.h"
 #include "emunic/daemon/virtual/trace.h"
 #include "emunic/daemon/virtual/virtual.h"
 #include "emunic/daemon/world/domain.h"
@@ -111,6 +112,12 @@ struct emu_virtual_idle {
     uint64_t effect_ps; /* the last that has happened to anybody: idle time begins there, or where who waits stands */
 };
 
+/* Owned; NULL: not asked for. */
+struct emu_virtual_files {
+    struct emu_virtual_trace *trace;
+    struct emu_link_windows *link_windows;
+};
+
 struct emu_virtual {
     struct emu_server_time time;
     struct emu_time_options options;
@@ -124,7 +131,7 @@ struct emu_virtual {
     uint64_t clock_ps;                     /* of the routers */
     struct emu_virtual_idle idle;
     struct emu_virtual_looks looks;
-    struct emu_virtual_trace *trace; /* owned; NULL: none */
+    struct emu_virtual_files files;
     uint32_t n_came;
     uint32_t n_rankless;  /* processes without a rank so far: they may be on any node */
     uint32_t n_clockless; /* processes without a clock, at the last scan of all */
@@ -203,8 +210,8 @@ bool emu_virtual_apply_effects(struct emu_virtual *v, bool *waits_out);
 void emu_virtual_forget_process(struct emu_virtual *v, const struct emu_virtual_process *p);
 /* The model's network becomes what the machine's is, once traffic does not rest any more. */
 void emu_virtual_follow_network(struct emu_server *server);
-/* At the end: operations under way get their times, and their lines, as if time went on. Nobody sees their effects. */
-void emu_virtual_finish_trace(struct emu_virtual *v);
+/* At the server's end: what is under way goes on to its end, and gets its lines. Nobody sees its effects. */
+void emu_virtual_drain(struct emu_virtual *v);
 /* Is nothing under way in the model? */
 bool emu_virtual_model_is_empty(const struct emu_virtual *v);
 

@@ -120,7 +120,7 @@ static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect
         LIST_REMOVE(op, link);
         count(v, op, -1u);
         v->time.n_under_way--;
-        emu_virtual_trace_end(v->trace, op->row);
+        emu_virtual_trace_end(v->files.trace, op->row);
         op->row = NULL;
         op->completed(op);
     }
@@ -190,10 +190,35 @@ int emu_virtual_create_model(struct emu_server *server, struct emu_complaint *wh
     return r;
 }
 
-bool emu_virtual_run_model(struct emu_virtual *v, uint64_t limit_ps)
+/* Stops at each end of a window up to until_ps, for its lines. True: or at an effect before. */
+static bool run_windows(struct emu_virtual *v, struct emu_sim *sim, uint64_t until_ps)
+{
+    struct emu_link_windows *windows = v->files.link_windows;
+
+    for (;;) {
+        emu_link_windows_pass(windows, sim);
+        if (emu_sim_next_ps(sim) == UINT64_MAX || emu_link_windows_end_ps(windows) >= until_ps)
+            return false;
+        emu_sim_run(sim, emu_link_windows_end_ps(windows));
+        if (!STAILQ_EMPTY(&v->due))
+            return true;
+        emu_link_windows_take(windows, sim);
+    }
+}
+
+/* True: something has happened to somebody. */
+static bool run_until(struct emu_virtual *v, uint64_t until_ps)
 {
     struct emu_sim *sim = emu_nic_model_sim(v->model);
 
+    if (v->files.link_windows && run_windows(v, sim, until_ps))
+        return true;
+    emu_sim_run(sim, until_ps);
+    return !STAILQ_EMPTY(&v->due);
+}
+
+bool emu_virtual_run_model(struct emu_virtual *v, uint64_t limit_ps)
+{
     /* Answers on their way concern nobody, and who posts next does so at the present time. */
     if (limit_ps == NEVER && emu_virtual_model_is_empty(v))
         return false;
@@ -201,20 +226,17 @@ bool emu_virtual_run_model(struct emu_virtual *v, uint64_t limit_ps)
      * The slot of the clock in which the limit lies is done as a whole. An effect in it may have moved time beyond the
      * limit; the next slot waits all the same, or time would creep on from effect to effect while somebody runs.
      */
-    emu_sim_run(sim, limit_ps > NEVER / 2 ? NEVER / 2 : limit_ps + v->clock_ps);
-    if (!STAILQ_EMPTY(&v->due))
+    if (run_until(v, limit_ps > NEVER / 2 ? NEVER / 2 : limit_ps + v->clock_ps))
         return true;
     if (limit_ps != NEVER && limit_ps > v->time.now_ps)
         v->time.now_ps = limit_ps;
     return false;
 }
 
-void emu_virtual_finish_trace(struct emu_virtual *v)
+void emu_virtual_drain(struct emu_virtual *v)
 {
     struct emu_virtual_effect *effect;
 
-    if (!v->trace)
-        return;
     do {
         while ((effect = STAILQ_FIRST(&v->due))) {
             struct emu_virtual_op *op = effect->op;
@@ -223,13 +245,35 @@ void emu_virtual_finish_trace(struct emu_virtual *v)
             op->has_arrived = op->has_arrived || effect->kind == EFFECT_ARRIVED;
             op->has_ended = op->has_ended || effect->kind == EFFECT_ENDED;
             if (op->has_arrived && op->has_ended) {
-                emu_virtual_trace_end(v->trace, op->row);
+                emu_virtual_trace_end(v->files.trace, op->row);
                 op->row = NULL;
             }
             STAILQ_REMOVE_HEAD(&v->due, link);
             free(effect);
         }
-    } while (emu_virtual_run_model(v, NEVER - 1));
+    } while (run_until(v, NEVER / 2));
+}
+
+/* No process is left: what is under way goes on to its end. */
+static void settle(struct emu_virtual *v)
+{
+    bool waits;
+
+    do {
+        emu_virtual_apply_effects(v, &waits);
+    } while (!waits && run_until(v, NEVER / 2));
+}
+
+bool emu_virtual_link_stats(const struct emu_server *server, uint32_t link, struct emu_sim_link_stats *stats_out)
+{
+    struct emu_virtual *v = virtual_of(server);
+
+    if (!v)
+        return false;
+    if (LIST_EMPTY(&v->processes))
+        settle(v);
+    emu_sim_link_stats(emu_nic_model_sim(v->model), link, stats_out);
+    return true;
 }
 
 bool emu_virtual_model_is_empty(const struct emu_virtual *v)
@@ -286,7 +330,7 @@ int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const
     op->from = from;
     op->to = to;
     op->is_unaddressed = !to;
-    op->row = emu_virtual_trace_begin(v->trace, at, &spec, v->time.now_ps);
+    op->row = emu_virtual_trace_begin(v->files.trace, at, &spec, v->time.now_ps);
     count(v, op, 1);
     LIST_INSERT_HEAD(&v->ops, op, link);
     v->time.n_under_way++;

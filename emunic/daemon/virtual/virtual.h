@@ -15,6 +15,7 @@
 
 #include "emunic/daemon/core/part.h"
 #include "emunic/fabric/sim/routing.h"
+#include "emunic/fabric/sim/sim.h"
 
 struct emu_port_end;
 struct emu_server;
@@ -91,5 +92,8 @@ int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const
 
 /* Before a sleep: would emu_virtual_next() do anything? */
 bool emu_virtual_has_work(struct emu_server *server);
+
+/* By the packets that crossed it. Where no process is left, those under way arrive first. False: time is the host's. */
+bool emu_virtual_link_stats(const struct emu_server *server, uint32_t link, struct emu_sim_link_stats *stats_out);
 
 #endif

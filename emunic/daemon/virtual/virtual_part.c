@@ -19,7 +19,10 @@ static void destroy(struct emu_server *server)
 
     if (!v)
         return;
-    emu_virtual_finish_trace(v);
+    if (v->model)
+        emu_virtual_drain(v);
+    if (v->files.link_windows && v->model)
+        emu_link_windows_take(v->files.link_windows, emu_nic_model_sim(v->model));
     while ((effect = STAILQ_FIRST(&v->due))) {
         STAILQ_REMOVE_HEAD(&v->due, link);
         free(effect);
@@ -30,7 +33,8 @@ static void destroy(struct emu_server *server)
         op->drop(op);
     }
     emu_lag_end(v);
-    emu_virtual_trace_close(v->trace);
+    emu_virtual_trace_close(v->files.trace);
+    emu_link_windows_close(v->files.link_windows);
     server->slots[EMU_SERVER_TIME] = NULL;
     emu_nic_model_destroy(v->model);
     free(v);
@@ -65,7 +69,9 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     LIST_INIT(&v->processes);
     LIST_INIT(&v->ops);
     STAILQ_INIT(&v->due);
-    r = v->options.trace ? emu_virtual_trace_open(v->options.trace, &v->trace, why) : 0;
+    r = v->options.trace ? emu_virtual_trace_open(v->options.trace, &v->files.trace, why) : 0;
+    if (r == 0 && v->options.links)
+        r = emu_link_windows_open(&v->options, server->machine, &v->files.link_windows, why);
     return r < 0 ? r : emu_virtual_create_model(server, why);
 }
 

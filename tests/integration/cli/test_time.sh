@@ -185,6 +185,42 @@ test_trace_has_a_line_for_each_operation() {
     awk -F, 'NR > 1 && ($14 <= $12 || $15 <= $12) { exit 1 }' "$dir/trace" || bad "a time before the post: $(<"$dir/trace")"
 }
 
+# flits_of CLASS: of all links of that class in the table of --links
+flits_of() { awk -v c="$1" '$3 == c { sum += $7 } END { print sum + 0 }' "$dir/out"; }
+
+# Two ways to count the same packets: where they cross, and by the flows that the job has counted.
+test_links_are_those_that_packets_have_crossed() {
+    local crossed
+    virtually -n 2 --place scatter --links -- "$examples/gni_pingpong" -i 10 -m 4096
+    expect_status 0
+    expect_out "BUSY_NS *STALL_NS"
+    crossed=$(flits_of blue)
+    [ "$crossed" -gt 0 ] || bad "nothing has crossed"
+    call run -n 2 --place scatter --links -- "$examples/gni_pingpong" -i 10 -m 4096
+    expect_status 0
+    [ "$(flits_of blue)" = "$crossed" ] || bad "$crossed flits crossed, $(flits_of blue) were counted"
+}
+
+# by_window FILE: packets of each link in each 5 us
+by_window() {
+    awk -F, 'NR > 1 { n[int($1 / 5000000) " " $2] += $4 } END { for (k in n) print k, n[k] }' "$1" | sort
+}
+
+test_windows_of_links_add_up() {
+    local windows
+    virtually -n 2 --place scatter --links --link-trace "$dir/links" --every 5us -- "$examples/gni_pingpong" -i 5 -m 4096
+    expect_status 0
+    windows=$(awk -F, 'NR > 1 && $3 ~ / blue / { sum += $5 } END { print sum }' "$dir/links")
+    [ "$windows" = "$(flits_of blue)" ] || bad "$windows in windows, $(flits_of blue) in all"
+    virtually -n 2 --place scatter --link-trace "$dir/short" --every 100ns -- "$examples/gni_pingpong" -i 5 -m 4096
+    expect_status 0
+    by_window "$dir/short" >"$dir/a"
+    by_window "$dir/links" >"$dir/b"
+    cmp -s "$dir/a" "$dir/b" || bad "short windows say something else: $(diff "$dir/a" "$dir/b" | head -5)"
+    awk -F, 'NR > 1 { if ($1 % 5000000 || $1 < at) exit 1; at = $1; n[$1] = 1 }
+             END { if (length(n) < 5) exit 1 }' "$dir/links" || bad "no windows of 5 us: $(head "$dir/links")"
+}
+
 is_stopped() {
     grep -q '^State:.T' "/proc/$1/status" 2>/dev/null
 }
@@ -257,6 +293,15 @@ test_bad_options_are_refused() {
     call run -n 2 --trace "$dir/trace" -- true
     expect_status 2
     expect_error_line "--trace is for --time virtual"
+    virtually -n 2 --every 5us -- true
+    expect_status 2
+    expect_error_line "--every is for --link-trace"
+    virtually -n 2 --link-trace "$dir/links" --every 5 -- true
+    expect_status 2
+    expect_error_line "'5' is no length"
+    virtually -n 2 --link-trace "$dir/nowhere/links" -- true
+    expect_status 1
+    expect_error_line "--link-trace: $dir/nowhere/links: No such file or directory"
     virtually -n 2 --trace "$dir/nowhere/trace" -- true
     expect_status 1
     expect_error_line "--trace: $dir/nowhere/trace: No such file or directory"
@@ -304,7 +349,8 @@ run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine p
     portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
     reductions_cost_their_way same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job lag_is_in_the_json \
-    trace_has_a_line_for_each_operation ranks_that_work_at_once_are_in_time fences_end_at_the_same_time \
+    trace_has_a_line_for_each_operation links_are_those_that_packets_have_crossed windows_of_links_add_up \
+    ranks_that_work_at_once_are_in_time fences_end_at_the_same_time \
     a_network_that_breaks_stalls_programs_as_long_as_it_rests \
     a_network_that_is_broken_from_the_start_stalls_nobody \
     stopped_rank_holds_time_up_and_changes_nothing timeout_ends_a_job_that_waits_for_ever \
