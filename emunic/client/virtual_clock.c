@@ -501,4 +501,6 @@ void emu_vclock_away(void)
 void emu_vclock_return(void)
 {
     request(EMU_VCLOCK_RETURNS);
+    /* Not in a fence any more, if it was one that it left before its end: emunic would wait for it to come out. */
+    emu_vclock_note_call(EMU_VCLOCK_CALL_NONE);
 }
