@@ -328,16 +328,18 @@ struct emu_msg_ce {
 };
 
 #define EMU_DOMAIN_HAS_HOSTS (1u << 31) /* on all hosts of the machine; to be asked of the head */
+#define EMU_DOMAIN_OWN_NODES (1u << 30) /* -EBUSY if another domain has one of its nodes */
 
 struct emu_msg_domain {
     uint32_t ptag;
     uint32_t cookie;
     uint32_t owner_uid;
-    uint32_t member_limit; /* processes; 0 = no limit */
-    uint32_t n_ranks;      /* entries in the memfd, each a nid; EMU_DOMAIN_HAS_HOSTS: then as many host numbers */
-    uint32_t domain_id;    /* reply; argument of end */
-    uint32_t signal;       /* DOMAIN_END: sent to what is left of the job; 0 none */
-    uint32_t flags;        /* EMU_TABLE_* to start with, EMU_DOMAIN_HAS_HOSTS */
+    uint32_t member_limit;   /* processes; 0 = no limit */
+    uint32_t n_ranks;        /* entries in the memfd, each a nid; EMU_DOMAIN_HAS_HOSTS: then as many host numbers */
+    uint32_t domain_id;      /* reply; argument of end */
+    uint32_t signal;         /* DOMAIN_END: sent to what is left of the job; 0 none */
+    uint32_t flags;          /* EMU_TABLE_* to start with, EMU_DOMAIN_* */
+    uint64_t begin_after_ps; /* virtual time between its first fence, or that of all jobs, and its begin */
 };
 
 /* errors flags */

@@ -97,6 +97,7 @@ struct job {
     bool emunic_ended; /* and has been waited for */
     int emunic_status;
     struct emu_session session; /* with the admin socket; fd -1: none */
+    bool lacks_nodes;           /* another job has taken some of them */
     bool has_domain;
     uint32_t domain_id;
     bool server_lost;
@@ -721,7 +722,9 @@ static int ask_for_domain(struct job *job)
                                        .member_limit = plan->member_limit,
                                        .n_ranks = plan->n_ranks,
                                        .flags = (plan->is_routed ? EMU_TABLE_ROUTED : 0) |
-                                                (plan->hosts ? EMU_DOMAIN_HAS_HOSTS : 0) } };
+                                                (plan->hosts ? EMU_DOMAIN_HAS_HOSTS : 0) |
+                                                (plan->takes_own_nodes ? EMU_DOMAIN_OWN_NODES : 0),
+                                       .begin_after_ps = plan->begin_after_ps } };
     ssize_t bytes = (ssize_t)(plan->n_ranks * sizeof(*plan->rank_nids));
     int fd = memfd_create("emunic-ranks", MFD_CLOEXEC);
     struct emu_fds fds = { 0 };
@@ -751,6 +754,10 @@ static int create_domain(struct job *job)
         return EMU_EXIT_FAILED;
     if (r == -ECONNABORTED)
         return emu_cli_fail("run", "the job cannot start while hosts do not reach each other");
+    if (r == -EBUSY && job->plan->takes_own_nodes) {
+        job->lacks_nodes = true;
+        return EMU_EXIT_FAILED;
+    }
     if (r < 0)
         return emu_cli_fail("run", "cannot create a communication domain on server '%s': %s", job->server,
                             strerror(-r));
@@ -947,6 +954,8 @@ static int exit_status(const struct job *job)
 {
     bool is_clean = job->mpirun_ended && WIFEXITED(job->mpirun_status) && WEXITSTATUS(job->mpirun_status) == 0;
 
+    if (job->lacks_nodes && !job->told_to_end)
+        return EMU_JOB_NODES_TAKEN;
     if (job->is_over_time && !is_clean)
         return EMU_EXIT_TIMEOUT;
     if (job->told_to_end && !is_clean)

@@ -29,6 +29,8 @@ struct emu_job_plan {
     bool is_routed;
     bool has_real_clock;                 /* the program's clocks are the host's */
     const struct emu_time_options *time; /* of its server; NULL: functional time */
+    uint64_t begin_after_ps;             /* in virtual time, from its first fence to its begin */
+    bool takes_own_nodes;                /* none that another job of the server has */
     bool is_quiet;                       /* no progress */
     bool is_verbose;                     /* mpirun explains */
     bool keeps_aslr;                     /* the ranks' addresses stay random */
@@ -53,13 +55,16 @@ struct emu_job_plan {
     bool is_secure;                    /* what hosts send to each other is encrypted */
 };
 
+/* An answer of emu_job_run(): nothing was started. */
+#define EMU_JOB_NODES_TAKEN (-2)
+
 /**
  * Run a job and leave nothing behind.
  *
  * @param[out] links_out  The server's links report, if the plan wants it and there was an answer; else NULL.
  * @return Exit status of the program: that of its first failing rank, 128 + N for a signal; 128 + N when signal N
  *         told us to end it, or ended mpirun; EMU_EXIT_TIMEOUT after timeout_s; EMU_EXIT_FAILED after a message when
- *         the job could not start or emunic died.
+ *         the job could not start or emunic died; EMU_JOB_NODES_TAKEN without one, where plan->takes_own_nodes.
  */
 int emu_job_run(const struct emu_job_plan *plan, json_t **links_out);
 

@@ -295,6 +295,9 @@ static void print_time(const json_t *time, FILE *out)
                 (unsigned long long)number_of(time, "late_operations"), (double)number_of(time, "late_ps") * 1e-6,
                 (unsigned long long)number_of(time, "spins"),
                 json_is_true(json_object_get(time, "is_exact")) ? "" : ": MORE THAN --max-lag");
+    if (number_of(time, "missing_jobs") > 0)
+        fprintf(out, "  jobs begin when %llu more are at their first fence\n",
+                (unsigned long long)number_of(time, "missing_jobs"));
 }
 
 int emu_cli_print_status(const json_t *report, FILE *out)

@@ -6,11 +6,14 @@
 #include "emunic/cli/time_words.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emunic/abi/virtual_clock.h"
+#include "emunic/cli/cli.h"
 
 #define FACTOR_MAX    1000.0
 #define FIXED_MAX     1e9                    /* ns: a second */
@@ -76,16 +79,69 @@ bool emu_time_max_lag_is_valid(const char *text)
     return read_number(text, 0, 100, &percent);
 }
 
-void emu_time_read(const char *compute, const char *max_lag, struct emu_time_options *options_out)
+const char *emu_cli_time_option(const struct emu_cli_time *time)
 {
-    double percent = MAX_LAG;
+    const struct {
+        const char *name;
+        const char *value;
+    } given[] = { { "--compute", time->compute },
+                  { "--max-lag", time->max_lag },
+                  { "--trace", time->trace },
+                  { "--link-trace", time->link_trace },
+                  { "--every", time->every } };
 
-    *options_out = (struct emu_time_options){ .factor_ppm = 1000000, .poll_ps = POLL_PS, .epoch_ns = EPOCH_NS };
-    if (compute)
-        (void)read_compute(compute, options_out);
-    if (max_lag)
-        (void)read_number(max_lag, 0, 100, &percent);
-    options_out->max_lag_ppm = (uint32_t)(percent * 1e4);
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        if (given[i].value)
+            return given[i].name;
+    }
+    return NULL;
+}
+
+/* The daemon opens it: that it can be written is seen here, before anything is started. NULL is fine. */
+static int keep_path(const char *verb, const char *option, const char *path, char **kept_out)
+{
+    FILE *file = path ? fopen(path, "we") : NULL;
+
+    if (!path)
+        return EMU_EXIT_DONE;
+    if (!file)
+        return emu_cli_fail(verb, "--%s: %s: %s", option, path, strerror(errno));
+    fclose(file);
+    *kept_out = strdup(path);
+    return *kept_out ? EMU_EXIT_DONE : emu_cli_fail(verb, "out of memory");
+}
+
+int emu_cli_time_read(const char *verb, struct emu_cli_time *time)
+{
+    struct emu_time_options *options = &time->options;
+    double percent = MAX_LAG;
+    int status;
+
+    if (!time->is_virtual && emu_cli_time_option(time))
+        return emu_cli_usage(verb, "%s is for --time virtual", emu_cli_time_option(time));
+    if (time->every && !time->link_trace)
+        return emu_cli_usage(verb, "--every is for --link-trace");
+    options->factor_ppm = 1000000;
+    options->poll_ps = POLL_PS;
+    options->epoch_ns = EPOCH_NS;
+    if (time->compute)
+        (void)read_compute(time->compute, options);
+    if (time->max_lag)
+        (void)read_number(time->max_lag, 0, 100, &percent);
+    options->max_lag_ppm = (uint32_t)(percent * 1e4);
+    options->links_every_ps = emu_time_length_ps(time->every ? time->every : "10us");
+    status = keep_path(verb, "trace", time->trace, &time->trace_path);
+    if (status == EMU_EXIT_DONE)
+        status = keep_path(verb, "link-trace", time->link_trace, &time->link_trace_path);
+    options->trace = time->trace_path;
+    options->links = time->link_trace_path;
+    return status;
+}
+
+void emu_cli_time_free(struct emu_cli_time *time)
+{
+    free(time->trace_path);
+    free(time->link_trace_path);
 }
 
 uint64_t emu_time_length_ps(const char *text)

@@ -30,6 +30,7 @@
 #define DEFAULT_MACHINE "aries"
 #define SCHEMA          1
 #define RANKS_MAX       65536
+#define PLACES_MAX      100 /* that are tried, while other jobs take their nodes */
 #define NOT_GIVEN       UINT64_MAX
 
 /* Over which component the messages of MPI go. */
@@ -68,16 +69,10 @@ struct run {
     uint32_t *rank_nids; /* owned */
     const char *exports[64];
     const char *wanted_bind; /* as given, or NULL */
-    bool is_virtual;
-    const char *compute; /* as given, or NULL */
-    const char *max_lag; /* likewise */
-    const char *trace;   /* likewise */
-    const char *link_trace;
-    const char *every;
-    struct emu_time_options time;
-    char *bind; /* owned, as is the next: the words of argv are overwritten */
-    char *trace_path;
-    char *link_trace_path;
+    struct emu_cli_time time;
+    const char *begin_after; /* as given, or NULL */
+    json_t *server_status;   /* owned; NULL: no server was named */
+    char *bind;              /* owned: the words of argv are overwritten */
     char mpirun[PATH_MAX];
     char wrapper[PATH_MAX];
     char host_program[PATH_MAX];
@@ -137,23 +132,13 @@ static const struct emu_option options[] = {
       EMU_OPTION_WORD(struct run, mpi, mpi_kinds), .if_missing = "auto" },
     { "datapath", 0, "PATH", "routed: all traffic goes through the daemon; auto (default)",
       EMU_OPTION_WORD(struct run, plan.is_routed, emu_cli_datapaths) },
-    { "time", 0, "TIME", "virtual: programs see the modelled machine's time; functional (default)",
-      EMU_OPTION_WORD(struct run, is_virtual, emu_cli_times) },
+    EMU_CLI_TIME_ROWS(struct run, time),
+    { "begin-after", 0, "LENGTH",
+      "in virtual time: the job begins so long after its first fence, or after that of the jobs it begins with",
+      EMU_OPTION_TEXT(struct run, begin_after), .is_valid = emu_time_length_is_valid,
+      .refusal = EMU_CLI_LENGTH_REFUSAL },
     { "clock", 0, "CLOCK", "what the program's clocks show in virtual time: virtual (default), real",
       EMU_OPTION_WORD(struct run, plan.has_real_clock, emu_cli_clocks) },
-    { "compute", 0, "COST",
-      "what computing costs in virtual time: none (default), measured[:FACTOR] of its processor time, fixed:NS a call",
-      EMU_OPTION_TEXT(struct run, compute), .is_valid = emu_time_compute_is_valid,
-      .refusal = "none of none, measured[:FACTOR], fixed:NS" },
-    { "max-lag", 0, "PERCENT", "lag of a run in virtual time that makes its figures wrong, in percent of its time (1)",
-      EMU_OPTION_TEXT(struct run, max_lag), .is_valid = emu_time_max_lag_is_valid, .refusal = "no percentage" },
-    { "trace", 0, "FILE", "lines of all operations with their virtual times (CSV)",
-      EMU_OPTION_TEXT(struct run, trace) },
-    { "link-trace", 0, "FILE", "packets and stalls of each link in each window of virtual time (CSV)",
-      EMU_OPTION_TEXT(struct run, link_trace) },
-    { "every", 0, "LENGTH", "length of a window of --link-trace, as 500ns, 10us (default), 2ms, 1s",
-      EMU_OPTION_TEXT(struct run, every), .is_valid = emu_time_length_is_valid,
-      .refusal = "no length from 1ns to 3600s with a unit" },
     { "huge-pages", 0, "WHEN",
       "yes, no: malloc of the ranks asks the kernel for huge pages; auto (default): for programs of SHMEM",
       EMU_OPTION_WORD(struct run, huge_pages, huge_pages_words) },
@@ -335,24 +320,38 @@ static int find_programs(struct run *run)
     return EMU_EXIT_DONE;
 }
 
+/* What a running server is: its status. */
+static int ask_server(struct run *run)
+{
+    json_t *answers;
+    int status;
+
+    if (!run->server)
+        return EMU_EXIT_DONE;
+    status = emu_cli_collect("run", run->server, EMU_MSG_STATUS, &answers);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    json_decref(run->server_status);
+    run->server_status = json_incref(json_array_get(json_object_get(answers, "servers"), 0));
+    json_decref(answers);
+    return EMU_EXIT_DONE;
+}
+
+static bool is_server_virtual(const struct run *run)
+{
+    const json_t *time = json_object_get(run->server_status, "time");
+
+    return time && !json_is_null(time);
+}
+
 /* The machine that a running server emulates, unless one was given. */
 static int choose_machine(struct run *run)
 {
     const char *spec = run->machine ? run->machine : DEFAULT_MACHINE;
-    json_t *answers = NULL;
-    int status;
 
-    if (run->server && !run->machine) {
-        status = emu_cli_collect("run", run->server, EMU_MSG_STATUS, &answers);
-        if (status != EMU_EXIT_DONE)
-            return status;
-        if (json_unpack(answers, "{s[{ss}]}", "servers", "machine_spec", &spec) < 0) {
-            json_decref(answers);
-            return emu_cli_fail("run", "server '%s' does not tell its machine; use --machine", run->server);
-        }
-    }
+    if (run->server && !run->machine && json_unpack(run->server_status, "{ss}", "machine_spec", &spec) < 0)
+        return emu_cli_fail("run", "server '%s' does not tell its machine; use --machine", run->server);
     run->machine_spec = strdup(spec);
-    json_decref(answers);
     return run->machine_spec ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
 }
 
@@ -370,34 +369,63 @@ static void choose_first_nid(struct run *run, const struct emu_machine *machine)
         run->first_nid = run->is_portals && !has_list(run) && run->n_nodes < emu_machine_n_nodes(machine) ? 1 : 0;
 }
 
-/* The placement without the nodes below the first one: of as many nodes more, the first that remain. Caller frees. */
+/* Nodes of a server's other jobs are marked; in functional time, and of a list of nodes, none is. Their number. */
+static uint32_t mark_taken(const struct run *run, bool *is_taken, uint32_t n_nids)
+{
+    const json_t *domain, *node;
+    uint32_t n = 0;
+    size_t i, k;
+
+    if (!run->plan.takes_own_nodes)
+        return 0;
+    json_array_foreach(json_object_get(run->server_status, "domains"), i, domain) {
+        json_array_foreach(json_object_get(domain, "nodes"), k, node) {
+            json_int_t nid = json_integer_value(json_object_get(node, "nid"));
+
+            if (nid >= 0 && nid < n_nids && !is_taken[nid]) {
+                is_taken[nid] = true;
+                n++;
+            }
+        }
+    }
+    return n;
+}
+
+/*
+ * The placement without the nodes below the first one, and without those of other jobs: of as many nodes more, the
+ * first that remain. Caller frees.
+ */
 static int choose_nodes(const struct run *run, const struct emu_machine *machine, uint32_t **nids_out)
 {
+    uint32_t n_nids = emu_machine_n_nodes(machine);
+    bool *is_taken = calloc(n_nids, sizeof(*is_taken));
     uint64_t n = (uint64_t)run->n_nodes + run->first_nid;
     uint32_t n_left = 0;
     uint32_t *nids;
     int r;
 
-    if (n > emu_machine_n_nodes(machine))
-        return -ERANGE;
-    nids = malloc(n * sizeof(*nids));
-    if (!nids)
+    if (!is_taken)
         return -ENOMEM;
-    r = emu_machine_placement(machine, run->place, (uint32_t)n, nids);
+    n += mark_taken(run, is_taken, n_nids);
+    nids = n <= n_nids ? malloc(n * sizeof(*nids)) : NULL;
+    r = n > n_nids ? -ERANGE : !nids ? -ENOMEM : emu_machine_placement(machine, run->place, (uint32_t)n, nids);
     for (uint64_t i = 0; r == 0 && i < n; i++) {
-        if (nids[i] >= run->first_nid)
+        if (nids[i] >= run->first_nid && !is_taken[nids[i]])
             nids[n_left++] = nids[i];
     }
+    free(is_taken);
     *nids_out = nids;
     return r;
 }
 
 static int too_small(const struct run *run, const struct emu_machine *machine)
 {
-    char from[32] = "";
+    char from[64] = "";
 
     if (run->first_nid > 0)
         snprintf(from, sizeof(from), " from node %u on", run->first_nid);
+    if (run->plan.takes_own_nodes)
+        snprintf(from + strlen(from), sizeof(from) - strlen(from), " that no other job has");
     return emu_cli_fail("run",
                         "%u ranks with %u per node need %u nodes%s, machine %s has %u: more ranks per node "
                         "(--ppn) or a larger machine (--machine aries:groups=4) help",
@@ -435,70 +463,44 @@ static int place_ranks(struct run *run, const struct emu_machine *machine)
     return EMU_EXIT_DONE;
 }
 
-/* The daemon opens it: that it can be written is seen here, before anything is started. NULL is fine. */
-static int keep_path(const char *option, const char *path, char **kept_out)
+/* Of a server, its time is that of all its jobs. */
+static int choose_server_time(struct run *run)
 {
-    FILE *file = path ? fopen(path, "we") : NULL;
-
-    if (!path)
-        return EMU_EXIT_DONE;
-    if (!file)
-        return emu_cli_fail("run", "--%s: %s: %s", option, path, strerror(errno));
-    fclose(file);
-    *kept_out = strdup(path);
-    return *kept_out ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
+    if (run->time.is_virtual && !is_server_virtual(run))
+        return emu_cli_usage("run", "--time virtual: server '%s' is in functional time; `emunic serve --time virtual`",
+                             run->server);
+    if (emu_cli_time_option(&run->time))
+        return emu_cli_usage("run", "%s is for the server: give it to `emunic serve --time virtual`",
+                             emu_cli_time_option(&run->time));
+    run->time.is_virtual = is_server_virtual(run);
+    return EMU_EXIT_DONE;
 }
 
-static int keep_traces(struct run *run)
-{
-    int status = keep_path("trace", run->trace, &run->trace_path);
-
-    if (status == EMU_EXIT_DONE)
-        status = keep_path("link-trace", run->link_trace, &run->link_trace_path);
-    run->time.trace = run->trace_path;
-    run->time.links = run->link_trace_path;
-    run->time.links_every_ps = emu_time_length_ps(run->every ? run->every : "10us");
-    return status;
-}
-
-/* An option that needs virtual time. NULL: there is none. */
-static const char *option_of_time(const struct run *run)
-{
-    const struct {
-        const char *name;
-        bool is_given;
-    } given[] = { { "--compute", run->compute }, { "--max-lag", run->max_lag },
-                  { "--trace", run->trace },     { "--link-trace", run->link_trace },
-                  { "--every", run->every },     { "--clock", run->plan.has_real_clock } };
-
-    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
-        if (given[i].is_given)
-            return given[i].name;
-    }
-    return NULL;
-}
-
-/* Virtual time needs a model of one machine, on this host alone, that nobody else uses. */
+/* Virtual time needs a model of one machine, on this host alone. */
 static int choose_time(struct run *run)
 {
-    if (!run->is_virtual)
-        return option_of_time(run) ? emu_cli_usage("run", "%s is for --time virtual", option_of_time(run)) :
-                                     EMU_EXIT_DONE;
-    if (run->every && !run->link_trace)
-        return emu_cli_usage("run", "--every is for --link-trace");
-    if (run->hosts_text)
+    int status = run->server ? choose_server_time(run) : EMU_EXIT_DONE;
+
+    if (status == EMU_EXIT_DONE)
+        status = emu_cli_time_read("run", &run->time);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    if (!run->time.is_virtual && (run->plan.has_real_clock || run->begin_after))
+        return emu_cli_usage("run", "%s is for --time virtual", run->begin_after ? "--begin-after" : "--clock");
+    if (run->time.is_virtual && run->hosts_text)
         return emu_cli_usage("run", "--time virtual is for one host, not with --hosts");
-    if (run->server)
-        return emu_cli_usage("run", "--time virtual is for a daemon of the job's own, not with --server");
-    emu_time_read(run->compute, run->max_lag, &run->time);
-    run->plan.time = &run->time;
-    return keep_traces(run);
+    if (run->time.is_virtual)
+        run->plan.time = &run->time.options;
+    run->plan.takes_own_nodes = run->server && run->time.is_virtual && !has_list(run);
+    if (run->begin_after)
+        run->plan.begin_after_ps = emu_time_length_ps(run->begin_after);
+    return EMU_EXIT_DONE;
 }
 
 /* Found here, the reason costs one line and nothing has been started. */
 static int check_time(const struct run *run, const struct emu_machine *machine)
 {
-    if (run->is_virtual && !emu_machine_node_params(machine))
+    if (run->time.is_virtual && !emu_machine_node_params(machine))
         return emu_cli_usage("run", "--time virtual: machine %s has no host parameters (section host:)",
                              run->machine_spec);
     return EMU_EXIT_DONE;
@@ -529,7 +531,7 @@ static int make_plan(struct run *run)
     run->plan.server = run->server;
     run->plan.machine = run->machine_spec;
     run->plan.exports = run->exports;
-    run->plan.wants_links = run->prints_paths || run->prints_links || run->json_path;
+    run->plan.wants_links = run->prints_paths || run->prints_links || run->json_path || is_server_virtual(run);
     run->plan.member_limit = run->wanted_members == NOT_GIVEN ? run->n_ranks : (uint32_t)run->wanted_members;
     return status;
 }
@@ -605,6 +607,8 @@ static int report(struct run *run, int job_status, const json_t *links)
         r = emu_cli_print_paths(links, stdout);
     if (r == 0 && run->prints_links)
         r = emu_cli_print_links(links, stdout);
+    if (run->server && json_is_false(json_object_get(json_object_get(links, "time"), "is_exact")))
+        status = emu_cli_fail("run", "server '%s': its figures are not the model's, see `emunic status`", run->server);
     if (r < 0 || fflush(stdout) == EOF)
         status = emu_cli_fail("run", "cannot print: %s", strerror(r < 0 ? -r : errno));
     if (run->json_file && write_json(run, job_status, links) != EMU_EXIT_DONE)
@@ -612,15 +616,40 @@ static int report(struct run *run, int job_status, const json_t *links)
     return job_status != EMU_EXIT_DONE ? job_status : status;
 }
 
+/* Another job that starts just now was faster. */
+static int place_again(struct run *run)
+{
+    struct emu_machine *machine;
+    char err[512];
+    int status = ask_server(run);
+
+    if (status != EMU_EXIT_DONE)
+        return status;
+    if (emu_machine_load(run->machine_spec, run->plan.machine_dir, &machine, err, sizeof(err)) < 0)
+        return emu_cli_fail("run", "--machine: %s", err);
+    free(run->rank_nids);
+    status = place_ranks(run, machine);
+    run->plan.rank_nids = run->rank_nids;
+    emu_machine_destroy(machine);
+    return status;
+}
+
 static int execute(struct run *run)
 {
-    json_t *links;
+    json_t *links = NULL;
     int status;
 
     if (!run->plan.is_quiet && isatty(STDERR_FILENO))
         fprintf(stderr, "emunic run: %u ranks on %u nodes of %s, %s, %u host%s\n", run->n_ranks, run->n_nodes,
                 run->machine_spec, run->place, run->plan.hosts ? run->hosts.n : 1, run->plan.hosts ? "s" : "");
     status = emu_job_run(&run->plan, &links);
+    for (int i = 0; i < PLACES_MAX && status == EMU_JOB_NODES_TAKEN; i++) {
+        status = place_again(run);
+        if (status == EMU_EXIT_DONE)
+            status = emu_job_run(&run->plan, &links);
+    }
+    if (status == EMU_JOB_NODES_TAKEN)
+        return emu_cli_fail("run", "other jobs take the nodes again and again");
     status = report(run, status, links);
     json_decref(links);
     return status;
@@ -638,8 +667,8 @@ static int keep_words(struct run *run)
 
 int emu_verb_run(int argc, char **argv)
 {
-    static int (*const steps[])(struct run * run) = { choose_time, keep_words,  find_programs, choose_mpi, choose_hosts,
-                                                      make_plan,   read_faults, open_json,     execute };
+    static int (*const steps[])(struct run * run) = { ask_server,   choose_time, keep_words,  find_programs, choose_mpi,
+                                                      choose_hosts, make_plan,   read_faults, open_json,     execute };
     struct run run = { .ppn = 1, .place = "linear", .wanted_first_nid = NOT_GIVEN, .wanted_members = NOT_GIVEN };
     int status = parse(&run, argc, argv);
 
@@ -656,9 +685,9 @@ int emu_verb_run(int argc, char **argv)
     emu_cli_hosts_free(&run.hosts);
     free(run.rank_hosts);
     free(run.rank_nids);
+    json_decref(run.server_status);
     free(run.machine_spec);
     free(run.bind);
-    free(run.trace_path);
-    free(run.link_trace_path);
+    emu_cli_time_free(&run.time);
     return status;
 }

@@ -21,6 +21,7 @@
 #include "emunic/cli/hosts_file.h"
 #include "emunic/cli/network_words.h"
 #include "emunic/cli/options.h"
+#include "emunic/cli/time_words.h"
 #include "emunic/daemon/bind/bind.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/users.h"
@@ -54,6 +55,7 @@ struct serve_plan {
     struct emu_hosts_file hosts;
     char module[PATH_MAX];
     uint64_t user_limits[EMU_USER_KINDS]; /* 0: as the settings say */
+    struct emu_cli_time time;
     char mover[PATH_MAX];
     uint8_t key[EMU_KEY_FILE_MAX];
     const char *names[EMU_HOSTS_FILE_MAX];
@@ -135,6 +137,9 @@ static const struct emu_option options[] = {
       EMU_OPTION_WORD(struct serve_plan, is_routed, emu_cli_datapaths) },
     { "faults", 0, "FILE", "inject the faults of this schedule into every domain, see emunic-fault(1)",
       EMU_OPTION_TEXT(struct serve_plan, faults_path) },
+    EMU_CLI_TIME_ROWS(struct serve_plan, time),
+    { "jobs", 0, "N", "in virtual time: the first N jobs begin together, when all are at their first fence",
+      EMU_OPTION_NUMBER(struct serve_plan, time.options.n_jobs, 1, DOMAINS_MAX), .unit = "jobs" },
     { "hosts", 0, "FILE",
       "be one host of several: a line for each, NAME ADDRESS[:PORT] [NODES]; the first is the head, which alone is "
       "given domains and faults",
@@ -174,6 +179,10 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
         return emu_cli_usage("serve", "--host, --key-file, --provider, --peer-timeout and --secure need --hosts");
     if (plan->hosts_path && !plan->key_path)
         return emu_cli_usage("serve", "--hosts needs --key-file");
+    if (plan->time.options.n_jobs && !plan->time.is_virtual)
+        return emu_cli_usage("serve", "--jobs is for --time virtual");
+    if (plan->time.is_virtual && plan->hosts_path)
+        return emu_cli_usage("serve", "--time virtual is for one host, not with --hosts");
     return EMU_PROCEED;
 }
 
@@ -365,6 +374,7 @@ static void free_plan(struct serve_plan *plan)
     explicit_bzero(plan->key, sizeof(plan->key));
     emu_fault_schedule_free(&plan->schedule);
     emu_hosts_file_free(&plan->hosts);
+    emu_cli_time_free(&plan->time);
 }
 
 int emu_verb_serve(int argc, char **argv)
@@ -382,7 +392,9 @@ int emu_verb_serve(int argc, char **argv)
     status = parse(argc, argv, &plan);
     if (status != EMU_PROCEED)
         return status;
-    status = read_faults(&plan);
+    status = emu_cli_time_read("serve", &plan.time);
+    if (status == EMU_EXIT_DONE)
+        status = read_faults(&plan);
     if (status == EMU_EXIT_DONE && plan.hosts_path)
         status = read_hosts(&plan, &hosts);
     if (status != EMU_EXIT_DONE) {
@@ -399,6 +411,7 @@ int emu_verb_serve(int argc, char **argv)
                                                   .faults = plan.schedule.rules,
                                                   .n_faults = plan.schedule.n_rules,
                                                   .hosts = plan.hosts_path ? &hosts : NULL,
+                                                  .time = plan.time.is_virtual ? &plan.time.options : NULL,
                                                   .user_limits = plan.user_limits };
     r = emu_daemon_create(&server_options, &server, err, sizeof(err));
     if (r < 0) {

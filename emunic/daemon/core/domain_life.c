@@ -220,6 +220,7 @@ static struct emu_domain *allocate(struct emu_server *server, const struct emu_d
     domain->owner_uid = spec->owner_uid;
     domain->member_limit = spec->member_limit;
     domain->n_ranks = spec->n_ranks;
+    domain->job.begin_after_ps = spec->begin_after_ps;
     domain->table_file.fd = -1;
     domain->memory.windows.left_bytes = WINDOW_BYTES_PER_DOMAIN;
     emu_limits_init(&domain->budget.limits);

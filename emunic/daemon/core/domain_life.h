@@ -27,6 +27,7 @@ struct emu_domain_spec {
     const uint32_t *rank_hosts; /* NULL: all are here */
     uint32_t common_number;     /* 0: a domain of this host alone */
     uint32_t flags;
+    uint64_t begin_after_ps; /* see struct emu_domain_job */
 };
 
 int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *spec, struct emu_domain **domain_out);

@@ -53,6 +53,8 @@ struct waiting {
     } hosts[];
 };
 
+#define BEGIN_AFTER_MAX_PS 3600000000000000ull /* an hour */
+
 struct emu_host_domains {
     uint32_t next_number;
     LIST_HEAD(, waiting) waiting;
@@ -621,6 +623,20 @@ static int read_ranks(int fd, uint32_t n_ranks, bool has_hosts, uint32_t **nids_
     return 0;
 }
 
+/* Is one of its nodes that of another domain? */
+static bool has_taken_nodes(const struct emu_server *server, const struct emu_domain_spec *spec)
+{
+    const struct emu_domain *other;
+
+    LIST_FOREACH(other, &server->domains, link) {
+        for (uint32_t i = 0; i < spec->n_ranks; i++) {
+            if (emu_domain_node_of(other, spec->rank_nids[i]) != EMU_NID_NONE)
+                return true;
+        }
+    }
+    return false;
+}
+
 static int answer_create(struct emu_request *request)
 {
     struct emu_connection *c = request->connection;
@@ -631,18 +647,23 @@ static int answer_create(struct emu_request *request)
                                     .owner_uid = d->owner_uid,
                                     .member_limit = d->member_limit,
                                     .n_ranks = d->n_ranks,
-                                    .flags = d->flags & ~EMU_DOMAIN_HAS_HOSTS };
+                                    .flags = d->flags & ~(EMU_DOMAIN_HAS_HOSTS | EMU_DOMAIN_OWN_NODES),
+                                    .begin_after_ps = d->begin_after_ps };
     struct emu_domain *domain;
     uint32_t *nids;
     int r;
 
-    if (c->job || request->fds->n_fds != 1 || (d->flags & ~(EMU_TABLE_ROUTED | EMU_DOMAIN_HAS_HOSTS)) != 0)
+    if (c->job || request->fds->n_fds != 1 ||
+        (d->flags & ~(EMU_TABLE_ROUTED | EMU_DOMAIN_HAS_HOSTS | EMU_DOMAIN_OWN_NODES)) != 0 ||
+        d->begin_after_ps > BEGIN_AFTER_MAX_PS)
         return -EINVAL;
     r = read_ranks(request->fds->fd[0], d->n_ranks, has_hosts, &nids);
     if (r < 0)
         return r;
     spec.rank_nids = nids;
-    if (has_hosts) {
+    if ((d->flags & EMU_DOMAIN_OWN_NODES) != 0 && has_taken_nodes(c->server, &spec)) {
+        r = -EBUSY;
+    } else if (has_hosts) {
         spec.rank_hosts = nids + d->n_ranks;
         r = emu_host_domains_make(c->server, &spec, true, &domain);
     } else {

@@ -26,8 +26,8 @@ json_t *emu_time_describe(const struct emu_server *server)
     for (size_t i = 0; i < report.n_rows; i++)
         json_array_append_new(ranks, describe_row(&report.rows[i]));
     free(report.rows);
-    return json_pack("{sI sI sb sI sI sI so}", "now_ps", (json_int_t)report.now_ps, "max_lag_ppm",
+    return json_pack("{sI sI sb sI sI sI sI so}", "now_ps", (json_int_t)report.now_ps, "max_lag_ppm",
                      (json_int_t)report.max_lag_ppm, "is_exact", (int)report.is_exact, "late_operations",
                      (json_int_t)report.lag.late_commands, "late_ps", (json_int_t)report.lag.late_ps, "spins",
-                     (json_int_t)report.lag.spins, "ranks", ranks);
+                     (json_int_t)report.lag.spins, "missing_jobs", (json_int_t)report.n_missing_jobs, "ranks", ranks);
 }

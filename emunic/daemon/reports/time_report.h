@@ -8,7 +8,8 @@ struct emu_server;
 
 /*
  * The server's virtual time and its lag: {"now_ps", "max_lag_ppm", "is_exact", "late_operations", "late_ps", "spins",
- * "ranks": [{"rank" or null, "pid", "late_operations", "late_ps", "spins"}...]}. NULL: it has none, or out of memory.
+ * "missing_jobs", "ranks": [{"rank" or null, "pid", "late_operations", "late_ps", "spins"}...]}. NULL: it has none, or
+ * out of memory.
  */
 json_t *emu_time_describe(const struct emu_server *server);
 

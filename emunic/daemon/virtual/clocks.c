@@ -211,38 +211,54 @@ static bool is_earlier(uint64_t a_ps, const struct emu_virtual_process *a, uint6
     return a_ps < b_ps || (a_ps == b_ps && (!b || a->order < b->order));
 }
 
-/* All processes are in the fence, or were: those with clocks go on at the latest of their times. */
-static void end_fence(struct emu_virtual *v, uint32_t key, const struct emu_domain *domain)
-{
-    struct emu_virtual_process *p;
-    uint64_t latest_ps = reached_ps(v);
-
-    for (int pass = 0; pass < 2; pass++) {
-        LIST_FOREACH(p, &v->processes, link) {
-            for (uint32_t i = 0; p->member->domain == domain && i < p->n_used; i++) {
-                const struct emu_vclock *c = &p->page->clocks[i];
-                bool is_in = p->clocks[i].state == EMU_VCLOCK_FENCED || p->clocks[i].state == EMU_VCLOCK_UNFENCED;
-
-                if (!is_in || atomic_load(&c->fence_key) != key)
-                    continue;
-                if (pass == 1)
-                    emu_virtual_go_on(v, p, i, latest_ps);
-                else if (p->clocks[i].now_ps > latest_ps)
-                    latest_ps = p->clocks[i].now_ps;
-            }
-        }
-    }
-}
-
-static void take_fences(struct emu_virtual *v)
+/* The job's clocks that are in the fence: the latest of them, or they go on. */
+static uint64_t for_each_in_fence(struct emu_virtual *v, const struct emu_virtual_job *job, uint32_t key, bool goes_on,
+                                  uint64_t at_ps)
 {
     struct emu_virtual_process *p;
 
     LIST_FOREACH(p, &v->processes, link) {
-        for (uint32_t i = 0; i < p->n_used; i++) {
-            if (p->clocks[i].state == EMU_VCLOCK_UNFENCED)
-                end_fence(v, atomic_load(&p->page->clocks[i].fence_key), p->member->domain);
+        for (uint32_t i = 0; p->job == job && i < p->n_used; i++) {
+            const struct emu_vclock *c = &p->page->clocks[i];
+            bool is_in = p->clocks[i].state == EMU_VCLOCK_FENCED || p->clocks[i].state == EMU_VCLOCK_UNFENCED;
+
+            if (!is_in || atomic_load(&c->fence_key) != key)
+                continue;
+            if (goes_on)
+                emu_virtual_go_on(v, p, i, at_ps);
+            else if (p->clocks[i].now_ps > at_ps)
+                at_ps = p->clocks[i].now_ps;
         }
+    }
+    return at_ps;
+}
+
+/* All processes are in the fence, or were: those with clocks go on at the latest of their times. */
+static void end_fence(struct emu_virtual *v, struct emu_virtual_job *job, uint32_t key)
+{
+    uint64_t at_ps = for_each_in_fence(v, job, key, false, reached_ps(v));
+
+    if (emu_virtual_leaves_fence(v, job, &at_ps))
+        for_each_in_fence(v, job, key, true, at_ps);
+}
+
+/* Jobs that begin together are noted first: the last one opens the others' fence. */
+static void take_fences(struct emu_virtual *v)
+{
+    struct emu_virtual_process *p;
+
+    for (int pass = 0; pass < 2; pass++) {
+        LIST_FOREACH(p, &v->processes, link) {
+            for (uint32_t i = 0; i < p->n_used; i++) {
+                if (p->clocks[i].state != EMU_VCLOCK_UNFENCED)
+                    continue;
+                if (pass == 0)
+                    emu_virtual_note_fence(v, p->job);
+                else
+                    end_fence(v, p->job, atomic_load(&p->page->clocks[i].fence_key));
+            }
+        }
+        emu_virtual_open_jobs(v);
     }
 }
 
@@ -298,21 +314,24 @@ static void add_process(struct clock_scan *scan, struct emu_virtual_process *p)
         scan->until_ps = sum->until_ps;
         scan->waiter = p;
     }
-    if (sum->fence_ps > scan->fence_ps)
-        scan->fence_ps = sum->fence_ps;
-    scan->n_unfenced += !sum->is_fenced;
+    if (sum->fence_ps > p->job->fence_ps)
+        p->job->fence_ps = sum->fence_ps;
+    p->job->n_processes++;
+    p->job->n_unfenced += !sum->is_fenced;
     scan->n_waiting += sum->n_waiting;
     scan->n_outside += sum->n_outside;
 }
 
 /*
- * All are in the fence: it is over at the latest of their times, and the host decides how soon. Time stands there until
- * then, whatever is under way.
+ * All of a job are in the fence: it is over at the latest of their times, and the host decides how soon. Time stands
+ * there until then, whatever is under way.
  */
 static void hold_at_fence(const struct emu_virtual *v, struct clock_scan *scan)
 {
-    if (!LIST_EMPTY(&v->processes) && scan->n_unfenced == 0 && scan->fence_ps < scan->run_ps)
-        scan->run_ps = scan->fence_ps;
+    uint64_t held_ps = emu_virtual_held_ps(v);
+
+    if (held_ps < scan->run_ps)
+        scan->run_ps = held_ps;
 }
 
 static uint32_t count_clockless(const struct emu_server *server)
@@ -338,7 +357,7 @@ void emu_virtual_scan(struct emu_server *server, bool all, struct clock_scan *sc
 {
     struct emu_virtual *v = virtual_of(server);
     struct emu_virtual_process *p;
-    bool has_fence = false;
+    bool has_fence = v->jobs.has_opened;
 
     if (all)
         v->n_clockless = count_clockless(server);
@@ -352,8 +371,11 @@ void emu_virtual_scan(struct emu_server *server, bool all, struct clock_scan *sc
             take_process(v, p);
         take_fences(v);
     }
-    *scan_out =
-        (struct clock_scan){ .run_ps = NEVER, .look_ps = NEVER, .until_ps = NEVER, .n_outside = v->n_clockless };
+    *scan_out = (struct clock_scan){ .run_ps = NEVER,
+                                     .look_ps = NEVER,
+                                     .until_ps = NEVER,
+                                     .n_outside = v->n_clockless + emu_virtual_waits_for_jobs(v) };
+    emu_virtual_forget_fences(v);
     LIST_FOREACH(p, &v->processes, link)
         add_process(scan_out, p);
     hold_at_fence(v, scan_out);

@@ -50,7 +50,8 @@ struct process_scan {
 struct emu_virtual_process {
     struct emu_watch watch; /* first; the doorbell */
     LIST_ENTRY(emu_virtual_process) link;
-    struct emu_member *member; /* borrowed: outlives this */
+    struct emu_member *member;   /* borrowed: outlives this */
+    struct emu_virtual_job *job; /* borrowed: likewise */
     struct process_scan sum;
     uint64_t news_ps;             /* of the first news that no scan has seen; NEVER: none */
     uint64_t n_takes;             /* by scans: its ports may have commands since */
@@ -59,7 +60,7 @@ struct emu_virtual_process {
     struct emu_vclock_page *page; /* owned */
     int page_fd;
     int doorbell;
-    uint32_t order;        /* among equal times: rank, else when it came */
+    uint64_t order;        /* among equal times: rank, then node; else when it came */
     uint32_t proc;         /* in the model, on its node */
     bool is_alone;         /* no other rank is on its node */
     uint64_t cpu_ns;       /* of the process, when it was looked at last */
@@ -68,6 +69,17 @@ struct emu_virtual_process {
     uint64_t spun_cpu_ns;  /* when that was so; 0: not now */
     struct emu_lag lag;
     struct clock_end clocks[EMU_VCLOCKS];
+};
+
+/* The processes of a domain. */
+struct emu_virtual_job {
+    LIST_ENTRY(emu_virtual_job) link;
+    const struct emu_domain *domain;
+    bool has_come;        /* to its first fence */
+    bool has_begun;       /* it is over */
+    uint32_t n_processes; /* with clocks, at the last scan; */
+    uint32_t n_unfenced;  /* of them, those without a clock in a fence, */
+    uint64_t fence_ps;    /* and the latest that is in one */
 };
 
 enum emu_virtual_effect_kind { EFFECT_BEGUN, EFFECT_ARRIVED, EFFECT_ENDED };
@@ -118,6 +130,20 @@ struct emu_virtual_files {
     struct emu_link_windows *link_windows;
 };
 
+struct emu_virtual_jobs {
+    LIST_HEAD(, emu_virtual_job) all;
+    uint32_t n_missing; /* that are to begin together with those that are here */
+    bool has_opened;    /* just now, for all */
+    uint64_t begin_ps;  /* when those that waited begin */
+};
+
+/* Processes that have ended. */
+struct emu_virtual_ended {
+    uint64_t latest_ps;       /* of them */
+    struct emu_lag_row *rows; /* owned */
+    size_t n_rows;
+};
+
 struct emu_virtual {
     struct emu_server_time time;
     struct emu_time_options options;
@@ -137,13 +163,12 @@ struct emu_virtual {
     uint32_t n_clockless; /* processes without a clock, at the last scan of all */
     bool is_announced;    /* that emunic sleeps */
     struct emu_virtual_awake awake;
-    uint64_t went_on_ns;       /* host time of the last turn */
-    bool is_blocked;           /* some clock runs, and time cannot pass it */
-    uint64_t ended_ps;         /* the latest time of the processes that have gone */
-    bool is_stuck;             /* told: nothing can happen any more */
-    struct emu_lag lag;        /* of all processes */
-    struct emu_lag_row *ended; /* owned; processes that have ended */
-    size_t n_ended;
+    uint64_t went_on_ns; /* host time of the last turn */
+    bool is_blocked;     /* some clock runs, and time cannot pass it */
+    bool is_stuck;       /* told: nothing can happen any more */
+    struct emu_lag lag;  /* of all processes */
+    struct emu_virtual_ended ended;
+    struct emu_virtual_jobs jobs;
 };
 
 static inline struct emu_virtual *virtual_of(const struct emu_server *server)
@@ -161,9 +186,7 @@ struct clock_scan {
     uint64_t until_ps;
     struct emu_virtual_process *waiter; /* whose waiting ends first */
     uint32_t n_waiting;
-    uint32_t n_unfenced; /* processes without a clock in a fence */
-    uint64_t fence_ps;   /* the latest in one */
-    uint32_t n_outside;  /* away, absent, or of a process that has no clock yet */
+    uint32_t n_outside; /* away, absent, or of a process that has no clock yet */
 };
 
 /*
@@ -195,6 +218,23 @@ void emu_virtual_look_at_processes(struct emu_virtual *v, uint64_t now_ns);
 /* EMU_MSG_VIRTUAL_CLOCK: the page and the doorbell of the process. */
 int emu_virtual_answer_page(struct emu_request *request);
 void emu_virtual_end_process(struct emu_server *server, struct emu_member *member);
+
+/* ---- jobs ---- */
+
+int emu_virtual_begin_job(struct emu_server *server, struct emu_domain *domain);
+void emu_virtual_end_job(struct emu_server *server, struct emu_domain *domain);
+/* Are there jobs to come that others begin together with? */
+bool emu_virtual_waits_for_jobs(const struct emu_virtual *v);
+/* A clock of the job is in a fence that is over. */
+void emu_virtual_note_fence(struct emu_virtual *v, struct emu_virtual_job *job);
+/* Once all jobs of a scan are noted: if the last one has come, they may begin. */
+void emu_virtual_open_jobs(struct emu_virtual *v);
+/* May clocks of the job leave their fence? At *at_ps, or later: where it is its first one that may be moved. */
+bool emu_virtual_leaves_fence(struct emu_virtual *v, struct emu_virtual_job *job, uint64_t *at_ps);
+/* Before a scan counts them anew. */
+void emu_virtual_forget_fences(struct emu_virtual *v);
+/* All processes of some job are in a fence since then: time stands there until the host has ended it. NEVER: none. */
+uint64_t emu_virtual_held_ps(const struct emu_virtual *v);
 
 /* ---- operations ---- */
 

@@ -8,6 +8,8 @@
 
 #include "emunic/daemon/virtual/inner.h"
 
+#define ROWS_MAX 4096u /* of processes that have ended: a server outlives its jobs */
+
 /* ---- what happens ---- */
 
 void emu_lag_note_late(struct emu_virtual *v, struct emu_virtual_process *p, uint64_t ps)
@@ -36,7 +38,7 @@ static bool has_any(const struct emu_lag *lag)
 /* Of the run, so far. */
 static uint64_t length_ps(const struct emu_virtual *v)
 {
-    return LIST_EMPTY(&v->processes) && v->ended_ps > v->time.now_ps ? v->ended_ps : v->time.now_ps;
+    return LIST_EMPTY(&v->processes) && v->ended.latest_ps > v->time.now_ps ? v->ended.latest_ps : v->time.now_ps;
 }
 
 static bool is_exact(const struct emu_virtual *v)
@@ -68,12 +70,12 @@ void emu_lag_end_process(struct emu_virtual *v, const struct emu_virtual_process
         return;
     snprintf(who, sizeof(who), "rank %d: ", (int)p->member->rank);
     tell(v, &p->lag, who);
-    /* Without memory its part is in the sum all the same. */
-    rows = reallocarray(v->ended, v->n_ended + 1, sizeof(*rows));
+    /* Without memory, or behind so many, its part is in the sum all the same. */
+    rows = v->ended.n_rows < ROWS_MAX ? reallocarray(v->ended.rows, v->ended.n_rows + 1, sizeof(*rows)) : NULL;
     if (!rows)
         return;
-    v->ended = rows;
-    v->ended[v->n_ended++] = row_of(p);
+    v->ended.rows = rows;
+    v->ended.rows[v->ended.n_rows++] = row_of(p);
 }
 
 void emu_lag_end(struct emu_virtual *v)
@@ -83,7 +85,7 @@ void emu_lag_end(struct emu_virtual *v)
         emu_log(EMU_LOG_ERROR,
                 "virtual time: THE FIGURES OF THIS RUN ARE NOT THE MODEL'S: its lag is %.3g %% of it, %.3g %% at most",
                 (double)v->lag.late_ps / (double)length_ps(v) * 100, (double)v->options.max_lag_ppm * 1e-4);
-    free(v->ended);
+    free(v->ended.rows);
 }
 
 int emu_lag_report(const struct emu_server *server, struct emu_time_report *report_out)
@@ -100,12 +102,13 @@ int emu_lag_report(const struct emu_server *server, struct emu_time_report *repo
                                             .max_lag_ppm = v->options.max_lag_ppm,
                                             .is_exact = is_exact(v),
                                             .lag = v->lag,
-                                            .rows = calloc(v->n_ended + n + 1, sizeof(*report_out->rows)) };
+                                            .n_missing_jobs = v->jobs.n_missing,
+                                            .rows = calloc(v->ended.n_rows + n + 1, sizeof(*report_out->rows)) };
     if (!report_out->rows)
         return -ENOMEM;
-    if (v->n_ended > 0)
-        memcpy(report_out->rows, v->ended, v->n_ended * sizeof(*v->ended));
-    report_out->n_rows = v->n_ended;
+    if (v->ended.n_rows > 0)
+        memcpy(report_out->rows, v->ended.rows, v->ended.n_rows * sizeof(*v->ended.rows));
+    report_out->n_rows = v->ended.n_rows;
     LIST_FOREACH(p, &v->processes, link) {
         if (has_any(&p->lag))
             report_out->rows[report_out->n_rows++] = row_of(p);

@@ -32,6 +32,7 @@ struct emu_time_report {
     uint32_t max_lag_ppm;
     bool is_exact; /* late by no more than that */
     struct emu_lag lag;
+    uint32_t n_missing_jobs; /* until those that are here begin */
     size_t n_rows;
     struct emu_lag_row *rows; /* the caller's to free() */
 };

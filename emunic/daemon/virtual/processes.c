@@ -70,22 +70,33 @@ static void close_process(struct emu_virtual_process *p)
         close(p->doorbell);
 }
 
+/* Ranks below `below` of the domain that are on the node. */
+static uint32_t count_on_node(const struct emu_domain *domain, uint32_t nid, uint32_t below)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; domain->rank_nids && i < domain->n_ranks && i < below; i++)
+        n += domain->rank_nids[i] == nid;
+    return n;
+}
+
 /*
  * Processes of one node have cores of their own in the model, as many as it has: in the order of their ranks, because
- * that in which they come is the host's.
+ * that in which they come is the host's. Those of an older job on the node come before.
  */
-static void place_rank(struct emu_virtual_process *p, const struct emu_domain *domain)
+static void place_rank(const struct emu_virtual *v, struct emu_virtual_process *p, const struct emu_domain *domain)
 {
     uint32_t nid = domain->rank_nids[p->member->rank];
-    uint32_t n_before = 0, n_on_node = 0;
+    uint32_t n_before = count_on_node(domain, nid, p->member->rank);
+    const struct emu_virtual_job *job;
 
-    for (uint32_t i = 0; i < domain->n_ranks; i++) {
-        n_before += i < p->member->rank && domain->rank_nids[i] == nid;
-        n_on_node += domain->rank_nids[i] == nid;
+    LIST_FOREACH(job, &v->jobs.all, link) {
+        if (job->domain->id < domain->id)
+            n_before += count_on_node(job->domain, nid, UINT32_MAX);
     }
     p->proc = n_before % EMU_NIC_PROCS_MAX;
-    p->is_alone = n_on_node == 1;
-    p->order = p->member->rank;
+    p->is_alone = count_on_node(domain, nid, UINT32_MAX) == 1;
+    p->order = (uint64_t)p->member->rank << 32 | nid;
 }
 
 static void place(struct emu_virtual *v, struct emu_virtual_process *p)
@@ -94,10 +105,10 @@ static void place(struct emu_virtual *v, struct emu_virtual_process *p)
     const struct emu_virtual_process *other;
     uint32_t n = 0;
 
-    p->order = member->rank != EMU_NID_NONE ? member->rank : v->n_came;
+    p->order = (uint64_t)(member->rank != EMU_NID_NONE ? member->rank : v->n_came) << 32;
     v->n_came++;
     if (member->rank < member->domain->n_ranks && member->domain->rank_nids) {
-        place_rank(p, member->domain);
+        place_rank(v, p, member->domain);
         return;
     }
     LIST_FOREACH(other, &v->processes, link)
@@ -115,6 +126,7 @@ static int make_process(struct emu_server *server, struct emu_member *member, st
     if (!p)
         return -ENOMEM;
     *p = (struct emu_virtual_process){ .member = member,
+                                       .job = member->domain->slots[EMU_DOMAIN_VIRTUAL],
                                        .sum = { .run_ps = NEVER, .look_ps = NEVER, .until_ps = NEVER },
                                        .news_ps = NEVER,
                                        .page_fd = -1,
@@ -166,8 +178,8 @@ static void note_end(struct emu_virtual *v, const struct emu_virtual_process *p)
     for (uint32_t i = 0; i < p->n_used; i++) {
         uint64_t now_ps = atomic_load(&p->page->clocks[i].now_ps);
 
-        if (now_ps != NEVER && now_ps > v->ended_ps)
-            v->ended_ps = now_ps;
+        if (now_ps != NEVER && now_ps > v->ended.latest_ps)
+            v->ended.latest_ps = now_ps;
     }
 }
 

@@ -6,8 +6,9 @@
  * ends. The model goes on up to it, and effects that it has on the way come first: they make lookers of those who
  * wait. Nothing passes a clock that runs, because its thread may still post something at its time, but for looks before
  * the horizon: what is posted then reaches nobody before. Among equal times the process with the lower rank comes
- * first, and its commands before its looks: so the order does not tell who has looked beside whom. An effect at a
- * process that runs waits for the next request of that process (operations.c).
+ * first (of several jobs, the one on the lower node), and its commands before its looks: so the order does not tell
+ * who has looked beside whom. An effect at a process that runs waits for the next request of that process
+ * (operations.c).
  *
  * The network's own times (a schedule of faults, the end of a rest) come before all else at their time: there
  * emu_virtual_next() lets the loop go round. While the network rests, commands wait.
@@ -33,11 +34,11 @@ struct next_command {
     struct emu_port_end *port; /* NULL: none */
 };
 
-static uint32_t order_of(const struct emu_port_end *port)
+static uint64_t order_of(const struct emu_port_end *port)
 {
     const struct emu_virtual_process *p = port->member->virtual_process;
 
-    return p ? p->order : UINT32_MAX;
+    return p ? p->order : UINT64_MAX;
 }
 
 /* When the first command of the port is due. NEVER: there is none, or it waits. */
@@ -329,7 +330,7 @@ bool emu_virtual_has_work(struct emu_server *server)
     struct emu_virtual *v = virtual_of(server);
     struct emu_port_end *port;
 
-    if (emu_virtual_is_asked(v) || network_ps(server) <= v->time.now_ps)
+    if (emu_virtual_is_asked(v) || v->jobs.has_opened || network_ps(server) <= v->time.now_ps)
         return true;
     LIST_FOREACH(port, &server->ports, link) {
         if (port->member->has_news)

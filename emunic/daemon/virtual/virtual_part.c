@@ -67,6 +67,8 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     v->idle.step_ps = 1000000;
     v->awake.n = count_cores();
     LIST_INIT(&v->processes);
+    LIST_INIT(&v->jobs.all);
+    v->jobs.n_missing = v->options.n_jobs;
     LIST_INIT(&v->ops);
     STAILQ_INIT(&v->due);
     r = v->options.trace ? emu_virtual_trace_open(v->options.trace, &v->files.trace, why) : 0;
@@ -117,5 +119,6 @@ const struct emu_part emu_virtual_part = {
     .requests = requests,
     .n_requests = EMU_ROWS(requests),
     .loop = { .round = run_round, .next_ns = next_ns, .stays_awake = stays_awake },
+    .domains = { .begin = emu_virtual_begin_job, .end = emu_virtual_end_job },
     .members = { .end = emu_virtual_end_process },
 };

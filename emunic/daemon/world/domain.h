@@ -34,6 +34,7 @@ enum emu_domain_slot {
     EMU_DOMAIN_MSGQ,
     EMU_DOMAIN_NAMES,
     EMU_DOMAIN_OFFERS,
+    EMU_DOMAIN_VIRTUAL,
     EMU_DOMAIN_SLOTS,
 };
 
@@ -87,9 +88,10 @@ struct emu_domain_job {
     uint64_t id;
     bool is_declared; /* by GNI_ConfigureJob(), not by a launcher: ends with its last process */
     enum emu_suspension suspension;
-    uint32_t ntt_base; /* entries that its addresses come from */
-    uint32_t ntt_size; /* 0: addresses are nids */
-    bool cleans_ntt;   /* the entries go with the domain */
+    uint32_t ntt_base;       /* entries that its addresses come from */
+    uint32_t ntt_size;       /* 0: addresses are nids */
+    bool cleans_ntt;         /* the entries go with the domain */
+    uint64_t begin_after_ps; /* virtual time between its first fence, or that of all jobs, and its begin */
 };
 
 /* Where its registrations lie. */

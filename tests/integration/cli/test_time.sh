@@ -279,7 +279,7 @@ test_bad_options_are_refused() {
     expect_status 2
     expect_error_line "one host"
     virtually -n 2 --server nobody -- true
-    expect_status 2
+    expect_status 1
     virtually -n 2 --max-lag -1 -- true
     expect_status 2
     expect_error_line "no percentage"
