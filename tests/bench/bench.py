@@ -17,6 +17,7 @@ import ours
 import plots
 import process
 import report
+import virtual
 
 DIRECT, CMA, ROUTED, ROUTED_CMA = ours.PATHS
 
@@ -57,6 +58,9 @@ def parts(build, n, idle_s):
         *((who, f"virtual time beside SimGrid, {n_ranks} ranks: {who}", lambda f=function, p=n_ranks: f(build, n, p))
           for n_ranks in (2, 16, 64)
           for who, function in (("emunic virtual time", ours.virtual_mpi), ("simgrid", alternatives.simgrid))),
+        ("emunic virtual time", "virtual time: packets of a live run", lambda: virtual.live_hop(build, 1)),
+        ("emunic sim", "virtual time: packets of the simulator alone", lambda: virtual.bare_hop(build)),
+        ("emunic virtual time", "virtual time: idle nodes", lambda: virtual.idle_memory(build)),
         ("two hosts", "two hosts over veth, beside libfabric", lambda: ours.hosts(build, n // 4)),
         ("two hosts, secure", "two hosts over veth, secure, beside libfabric",
          lambda: ours.hosts(build, n // 4, ["--secure"])),

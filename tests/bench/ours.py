@@ -108,16 +108,6 @@ def serving_process(parent):
     raise process.Failed("no emunic below `emunic run`")
 
 
-def cpu_s(pid):
-    """CPU time of a process. The scheduler's nanoseconds where the kernel counts them; stat has ticks of 10 ms."""
-    try:
-        tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text().split()[0]) for task in tasks) * 1e-9
-    except OSError:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def idle(build, path, seconds):
     """Share of a CPU that emunic uses while 8 ports are attached and nobody does anything."""
     with tempfile.TemporaryDirectory() as folder:
@@ -132,9 +122,9 @@ def idle(build, path, seconds):
                 raise process.Failed("idle job did not start")
             pid = serving_process(job.pid)
             time.sleep(0.2)
-            before, start = cpu_s(pid), time.monotonic()
+            before, start = process.cpu_s(pid), time.monotonic()
             time.sleep(seconds)
-            used = (cpu_s(pid) - before) / (time.monotonic() - start)
+            used = (process.cpu_s(pid) - before) / (time.monotonic() - start)
             os.write(go, b"x" * IDLE_PORTS)
             if job.wait(timeout=process.LIMIT_S) != 0:
                 raise process.Failed(f"idle job ended with {job.returncode}")

@@ -121,6 +121,9 @@ TARGETS = [
     *((f"virtual time, {pattern} of {n} ranks / SimGrid", (f"simulated_{name}{n}_rate", None, "emunic virtual time"),
        [(f"simulated_{name}{n}_rate", None, "simgrid")], 1, ">=", 5)
       for n in (2, 16, 64) for pattern, name in (("ping-pong", "pingpong"), ("all-to-all", "alltoall"))),
+    ("virtual time, processor time of a packet-hop / sim traffic", ("simulated_hop_time", None, "emunic virtual time"),
+     [("simulated_hop_time", None, "emunic sim")], 1, "<=", 1.5),
+    ("virtual time, memory of an idle node, KiB", ("idle_node_memory", None, "emunic virtual time"), [], 1, "<=", 4),
     ("two hosts, 8-byte put / libfabric's message", ("hosts_put8_half_round_trip", None, HOSTS),
      [("bare_message8_half_round_trip", None, HOSTS)], 1, "<=", 2),
     *((f"two hosts, 4 MiB {operation} / libfabric's", (f"hosts_{operation}_bandwidth", 4194304, HOSTS),
