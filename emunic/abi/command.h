@@ -21,6 +21,7 @@ enum emu_op {
     EMU_OP_PTL_PUT, /* Portals: struct emu_ptl_cmd */
     EMU_OP_PTL_GET,
     EMU_OP_PTL_GETPUT,
+    EMU_OP_DATAGRAM, /* virtual time: the datagram of end point operand1 sets out, or may pair if it is a wildcard */
     EMU_OP_END,
     EMU_OP_REPORT = 0x40, /* from the direct path: a command has failed. operand1: status, operand2: its op */
 };

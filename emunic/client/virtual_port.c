@@ -120,12 +120,12 @@ static void wait_for_turn(struct emu_port *port)
         emu_vclock_look(EMU_VCLOCK_CALL_WAIT);
 }
 
-/* Its horizon is of operations to other nodes. What goes to none fails at once. */
+/* Its horizon is of operations to other nodes. What goes to none fails at once; a datagram may find another here. */
 static bool may_come_back_early(const struct emu_port *port, const struct emu_cmd *cmd)
 {
     uint32_t node = emu_table_node_index(port->table, cmd->remote_nid);
 
-    return node == EMU_NID_NONE || emu_table_nodes(port->table)[node].nid == port->nid;
+    return cmd->op == EMU_OP_DATAGRAM || node == EMU_NID_NONE || emu_table_nodes(port->table)[node].nid == port->nid;
 }
 
 void emu_virtual_port_publish(struct emu_port *port)
@@ -196,6 +196,19 @@ bool emu_virtual_port_relax(struct emu_port *port, uint32_t in_a_row, uintptr_t 
     if (r == EMU_VCLOCK_IS_OFF)
         emu_port_is_lost(port);
     return true;
+}
+
+void emu_virtual_port_catch_up(struct emu_port *port)
+{
+    uint64_t now_ps;
+
+    if (!port->times)
+        return;
+    emu_vclock_begin();
+    now_ps = emu_vclock_enter();
+    /* Not a look, which others that are behind may go beside. */
+    emu_vclock_wait(EMU_VCLOCK_CALL_SLEEP, now_ps, 0);
+    emu_vclock_leave();
 }
 
 static bool has_changed(_Atomic uint32_t *const *words, const uint32_t *seen, unsigned n_words)

@@ -24,6 +24,12 @@ bool emu_virtual_port_relax(struct emu_port *port, uint32_t in_a_row, uintptr_t 
 int emu_virtual_port_wait(struct emu_port *port, _Atomic uint32_t *const *words, const uint32_t *seen, unsigned n_words,
                           uint64_t deadline_ns);
 
+/*
+ * Before a request whose answer depends on what others have done: all that happens up to the thread's time has
+ * happened. Of a port in the host's time: nothing.
+ */
+void emu_virtual_port_catch_up(struct emu_port *port);
+
 /* The ring is full: until emunic has taken something. */
 void emu_virtual_port_wait_for_room(struct emu_port *port);
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/client/virtual_port.h"
 #include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
@@ -24,6 +25,21 @@
 #define COLLECT_NS 50000000ull /* time for an owner to collect what it has cancelled */
 
 /* ---- post ---- */
+
+/* In virtual time a command sends it, in the order of time. */
+static void send_datagram(const struct gnii_ep *ep, const struct emu_msg_datagram *d)
+{
+    struct emu_port *port = &ep->nic->port;
+    struct emu_cmd *cmd = port->times ? emu_port_command(port, 0, NULL) : NULL;
+
+    if (!cmd)
+        return;
+    cmd->op = EMU_OP_DATAGRAM;
+    cmd->remote_nid = ep->is_bound ? ep->remote_addr : port->nid;
+    cmd->length_bytes = d->length_bytes;
+    cmd->operand1 = ep->key;
+    emu_port_publish(port);
+}
 
 static gni_return_t post_datagram(struct gnii_ep *ep, const struct emu_msg_datagram *d, void *out_buf)
 {
@@ -46,6 +62,7 @@ static gni_return_t post_datagram(struct gnii_ep *ep, const struct emu_msg_datag
     ep->datagram_out = out_buf;
     ep->datagram_room_bytes = d->room_bytes;
     ep->datagram_was_pending = false;
+    send_datagram(ep, d);
     return GNI_RC_SUCCESS;
 }
 
@@ -486,6 +503,7 @@ static gni_return_t cancel(gni_ep_handle_t ep_hndl, uint64_t id, uint32_t flags)
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
+    emu_virtual_port_catch_up(&ep->nic->port);
     emu_biased_lock(&ep->nic->lock);
     msg.datagram.ep = ep->key;
     if (ep->has_datagram)

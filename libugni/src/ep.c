@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "emunic/client/virtual_port.h"
 #include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
@@ -95,6 +96,13 @@ static void cancel_datagram(struct gnii_ep *ep)
     ep->has_datagram = false;
 }
 
+/* Whether somebody else's has met it is known then, not the host's choice. No lock held. */
+static void settle_datagram(const struct gnii_ep *ep)
+{
+    if (ep->has_datagram)
+        emu_virtual_port_catch_up(&ep->nic->port);
+}
+
 /* Silent posts leave no entry for the program to take: done is done. */
 static bool is_busy(struct gnii_ep *ep)
 {
@@ -110,6 +118,7 @@ gni_return_t GNI_EpUnbind(gni_ep_handle_t ep_hndl)
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
+    settle_datagram(ep);
     emu_biased_lock(&ep->nic->lock);
     if (is_busy(ep)) {
         rc = GNI_RC_NOT_DONE;
@@ -171,6 +180,7 @@ gni_return_t GNI_EpDestroy(gni_ep_handle_t ep_hndl)
     if (!ep)
         return GNI_RC_INVALID_PARAM;
     nic = ep->nic;
+    settle_datagram(ep);
     emu_biased_lock(&nic->lock);
     gnii_ep_free(ep);
     emu_biased_unlock(&nic->lock);

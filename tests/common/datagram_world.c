@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "emunic/abi/command.h"
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/datagrams/datagram_life.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"
 #include "emunic/daemon/datagrams/datagram_inner.h"
+#include "emunic/daemon/datagrams/datagram_virtual.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/virtual/virtual.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/port_end.h"
@@ -26,6 +29,12 @@
 enum { A, B, CROWD, PORTS = DATAGRAM_WORLD_PORTS };
 static_assert(CROWD + CROWD_PORTS == PORTS, "all ports have a use");
 
+struct datagram_trip {
+    uint32_t from;
+    uint32_t to;
+    struct emu_virtual_op *op;
+};
+
 struct datagram_world {
     struct emu_server server;
     struct emu_domain domains[2];
@@ -34,6 +43,8 @@ struct datagram_world {
     struct emu_segment segments[PORTS];
     struct emu_connection connections[PORTS];
     bool is_down[NODES / 10];
+    struct datagram_trip trips[DATAGRAM_WORLD_TRIPS]; /* under way, in the order of their posts */
+    uint32_t n_trips;
 };
 
 static struct datagram_world *the_world; /* that asks whether a host is up */
@@ -115,12 +126,57 @@ bool emu_network_reaches(struct emu_server *server, uint32_t src_nid, uint32_t d
     return true;
 }
 
+int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const struct emu_virtual_move *move)
+{
+    struct datagram_trip *trip = &the_world->trips[the_world->n_trips];
+
+    if (the_world->n_trips == DATAGRAM_WORLD_TRIPS)
+        return -ENOBUFS;
+    op->to = move->to ? (struct emu_virtual_process *)(uintptr_t)1 : NULL;
+    *trip = (struct datagram_trip){ .from = port->nid, .to = move->to_nid, .op = op };
+    the_world->n_trips++;
+    return 0;
+}
+
 void emu_connection_answer_with(struct emu_connection *connection, struct emu_msg *reply, int result, int fd)
 {
     (void)reply;
     (void)result;
     (void)fd;
     connection->awaits_answer = false;
+}
+
+/* ---- virtual time ---- */
+
+void datagram_world_set_virtual(struct datagram_world *world)
+{
+    static uint32_t some_time;
+
+    world->server.slots[EMU_SERVER_VIRTUAL] = &some_time;
+}
+
+void datagram_world_send(struct datagram_world *world, uint32_t port, uint32_t ep)
+{
+    const struct emu_cmd cmd = { .op = EMU_OP_DATAGRAM, .operand1 = ep };
+
+    emu_datagram_send(&world->ports[port], &cmd);
+}
+
+bool datagram_world_arrive(struct datagram_world *world, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < world->n_trips; i++) {
+        struct emu_virtual_op *op = world->trips[i].op;
+
+        if (world->trips[i].from != from || world->trips[i].to != to)
+            continue;
+        world->n_trips--;
+        for (uint32_t j = i; j < world->n_trips; j++)
+            world->trips[j] = world->trips[j + 1];
+        op->arrived(op);
+        op->completed(op);
+        return true;
+    }
+    return false;
 }
 
 /* ---- the world ---- */

@@ -29,6 +29,15 @@ void datagram_world_destroy(struct datagram_world *world);
  * something was not as it should be. */
 bool datagram_world_exchange(struct datagram_world *world);
 
+#define DATAGRAM_WORLD_TRIPS 16u /* in virtual time, at a time */
+
+/* Before anything else: in virtual time. The model is the test's. */
+void datagram_world_set_virtual(struct datagram_world *world);
+/* The command that sends what an end point has posted has its turn. */
+void datagram_world_send(struct datagram_world *world, uint32_t port, uint32_t ep);
+/* The oldest message from there to there arrives. False: there is none. */
+bool datagram_world_arrive(struct datagram_world *world, uint32_t from, uint32_t to);
+
 /* The first of so many hosts, before anything else. What it tells others is lost. */
 void datagram_world_set_hosts(struct datagram_world *world, uint32_t n_hosts);
 /* From now on there is no room, or there is again, in the queues to other hosts. */

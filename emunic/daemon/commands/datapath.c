@@ -46,6 +46,7 @@
 #include "emunic/daemon/commands/visit.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/status_row.h"
+#include "emunic/daemon/datagrams/datagram_virtual.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/injection/injection.h"
@@ -363,6 +364,10 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         return false;
     if (cmd->op == EMU_OP_REPORT) {
         emu_error_take_report(port, cmd);
+        return true;
+    }
+    if (cmd->op == EMU_OP_DATAGRAM && emu_server_is_virtual(port->server)) {
+        emu_datagram_send(port, cmd);
         return true;
     }
     cmd->events &= (uint16_t)~EMU_EV_LOSE; /* not for clients to say */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams: what datagram_life.c (life, requests), datagram_places.c (where one is found), datagram_match.c (who pairs
- * with whom) and datagram_claims.c (other hosts) share.
+ * with whom), datagram_virtual.c (their ways in virtual time) and datagram_claims.c (other hosts) share.
  */
 #ifndef EMUNIC_DAEMON_DATAGRAMS_DATAGRAM_INNER_H
 #define EMUNIC_DAEMON_DATAGRAMS_DATAGRAM_INNER_H
@@ -36,6 +36,18 @@ struct emu_datagram_places {
     bool is_unoffered;
 };
 
+/* Data under way in virtual time (datagram_virtual.c). */
+struct emu_datagram_trip;
+
+/* What a datagram has of its way. In functional time everything is everywhere at once. */
+struct emu_datagram_way {
+    struct emu_datagram_trip *outward; /* carries its data to its target; NULL */
+    struct emu_datagram_trip *awaited; /* brings the data of who it has paired with; NULL */
+    bool is_held;                      /* the command that sends it has not come yet */
+    bool is_there;                     /* its data are at its target */
+    bool is_paired;                    /* virtual time: and pending until the partner's data have come */
+};
+
 /* One that a port of ours has posted. */
 struct emu_datagram {
     TAILQ_ENTRY(emu_datagram) link; /* in its port's list, oldest first */
@@ -57,7 +69,8 @@ struct emu_datagram {
     struct emu_far_datagram *claimed; /* owned: waits for the answer; or NULL */
     struct emu_far_datagram *claimer; /* owned: has claimed it meanwhile, and waits; or NULL */
     struct emu_msg *cancel;           /* owned: a request that waits for the answer as well; or NULL */
-    uint16_t in_bytes;                /* ours */
+    struct emu_datagram_way way;
+    uint16_t in_bytes; /* ours */
     uint16_t room_bytes;
     uint16_t out_bytes; /* the peer's, once completed */
     uint8_t in[EMU_DATAGRAM_MAX];
@@ -84,6 +97,9 @@ struct emu_datagrams {
     uint64_t n_posted;
     uint32_t n_delayed;
     bool has_unoffered; /* some wait for room in the queue to another host */
+    LIST_HEAD(, emu_datagram_trip) trips;
+    const struct emu_datagram *posting;  /* its command is being served; NULL */
+    const struct emu_datagram *arriving; /* has just come to its target's node; NULL */
 };
 
 static inline struct emu_datagram_port *emu_datagrams_of(const struct emu_port_end *port)
@@ -111,7 +127,14 @@ static inline bool emu_datagram_is_wildcard(const struct emu_datagram *d)
 /* Is there nothing that keeps it from pairing at once? */
 static inline bool emu_datagram_is_free(const struct emu_datagram *d)
 {
-    return d->state == EMU_DATAGRAM_PENDING && d->not_before_ns == 0 && !d->claimed;
+    return d->state == EMU_DATAGRAM_PENDING && d->not_before_ns == 0 && !d->claimed && !d->way.is_held &&
+           !d->way.is_paired;
+}
+
+/* Who pairs is where one of the two is at the other's node. */
+static inline bool emu_datagram_meets(const struct emu_datagram *a, const struct emu_datagram *b)
+{
+    return a->way.is_there || b->way.is_there;
 }
 
 /* Is it directed at that port? Or was it, until it paired. */
@@ -130,10 +153,27 @@ void emu_datagram_end(struct emu_port_end *port, struct emu_datagram *d, uint32_
 /* A datagram that was to be cancelled has its answer. */
 void emu_datagram_answer_cancel(struct emu_port_end *port, struct emu_datagram *d, int result);
 
+/* Likewise, but its partner's data are still under way: emu_datagram_finish_pair() when they have come. */
+void emu_datagram_note_pair(struct emu_datagram *d, const struct emu_datagram *partner);
+void emu_datagram_finish_pair(struct emu_datagram *d);
+
+/* ---- datagram_virtual.c ---- */
+
+/* They have met: each is complete when the other's data are at its node. */
+void emu_datagram_bring_pair(struct emu_datagram *a, struct emu_datagram *b);
+/* A directed one that has no partner sets out, unless it has. */
+void emu_datagram_set_out(struct emu_datagram *d);
+/* It waits for nothing any more; goes: its data are nobody's either. */
+void emu_datagram_leave_way(struct emu_datagram *d, bool goes);
+/* The server ends. */
+void emu_datagram_end_trips(struct emu_datagrams *datagrams);
+
 /* ---- datagram_places.c ---- */
 
 /* A new, pending one. */
 void emu_datagram_place(struct emu_port_end *port, struct emu_datagram *d);
+/* A directed one is at its target now. */
+void emu_datagram_place_there(struct emu_datagram *d);
 /* Other hosts may speak of it by its number. */
 void emu_datagram_place_number(struct emu_datagram *d);
 /* It has claimed an offer, or its claim has come to nothing. */

@@ -55,6 +55,7 @@ static void forget(struct emu_port_end *port, struct emu_datagram *d)
     bool was_ready = emu_datagram_is_final(d);
 
     emu_datagram_end_delay(port, d);
+    emu_datagram_leave_way(d, true);
     emu_datagram_displace(d);
     emu_user_give(port->member->user, EMU_USER_DATAGRAMS, 1);
     free(d);
@@ -65,6 +66,7 @@ static void forget(struct emu_port_end *port, struct emu_datagram *d)
 static void finish(struct emu_port_end *port, struct emu_datagram *d, uint32_t state)
 {
     d->state = state;
+    emu_datagram_leave_way(d, false);
     emu_datagram_place_finished(d);
     tell(port, 1);
 }
@@ -77,6 +79,20 @@ void emu_datagram_complete(struct emu_port_end *port, struct emu_datagram *d, ui
     d->out_bytes = bytes;
     memcpy(d->out, data, bytes);
     finish(port, d, EMU_DATAGRAM_COMPLETED);
+}
+
+void emu_datagram_note_pair(struct emu_datagram *d, const struct emu_datagram *partner)
+{
+    d->remote_nid = partner->port->nid;
+    d->remote_instance = partner->port->instance_id;
+    d->out_bytes = partner->in_bytes;
+    memcpy(d->out, partner->in, partner->in_bytes);
+    d->way.is_paired = true;
+}
+
+void emu_datagram_finish_pair(struct emu_datagram *d)
+{
+    finish(d->port, d, EMU_DATAGRAM_COMPLETED);
 }
 
 void emu_datagram_end(struct emu_port_end *port, struct emu_datagram *d, uint32_t state)
@@ -140,6 +156,8 @@ static int post(struct emu_port_end *port, const struct emu_msg_datagram *wanted
     d->in_bytes = wanted->length_bytes;
     d->room_bytes = wanted->room_bytes;
     memcpy(d->in, wanted->data, wanted->length_bytes);
+    d->way.is_held = emu_server_is_virtual(port->server);
+    d->way.is_there = !d->way.is_held;
     emu_datagram_place(port, d);
     may_pair = suffer(port, d, &fault);
     emu_datagram_introduce(port, d);
@@ -201,6 +219,10 @@ static int cancel(struct emu_port_end *port, const struct emu_msg *request)
         return EMU_OUTCOME_NO_MATCH;
     if ((asked->flags & EMU_DATAGRAM_ANY_ID) == 0 && ((d->flags & EMU_DATAGRAM_HAS_ID) == 0 || d->id != asked->id))
         return EMU_OUTCOME_NO_MATCH;
+    if (d->way.is_paired) { /* too late; the partner may know already */
+        emu_datagram_finish_pair(d);
+        return EMU_OUTCOME_NO_MATCH;
+    }
     if (d->claimed) {
         d->cancel = malloc(sizeof(*d->cancel));
         if (!d->cancel)
@@ -251,6 +273,7 @@ static void drop_all(struct emu_port_end *port)
     /* None pairs with what another one lets go. */
     while ((d = TAILQ_FIRST(&emu_datagrams_of(port)->list))) {
         emu_datagram_end_delay(port, d);
+        emu_datagram_leave_way(d, true);
         emu_datagram_displace(d);
         TAILQ_INSERT_TAIL(&dropped, d, link);
     }
@@ -327,8 +350,10 @@ static int create(struct emu_server *server, const struct emu_server_options *op
 
 static void destroy(struct emu_server *server)
 {
-    if (emu_datagrams_in(server))
+    if (emu_datagrams_in(server)) {
+        emu_datagram_end_trips(emu_datagrams_in(server));
         emu_index_fini(&emu_datagrams_in(server)->index);
+    }
     free(server->slots[EMU_SERVER_DATAGRAMS]);
     server->slots[EMU_SERVER_DATAGRAMS] = NULL;
 }

@@ -7,6 +7,8 @@
  * that has waited for its port longest. Both sides complete in one step, so crossing posts can only pair with each
  * other. A port may be its own peer; a datagram never pairs with itself.
  *
+ * In virtual time a directed one is on its way to its target first, and whoever meets there pairs (datagram_virtual.c).
+ *
  * Those of other hosts come as offers and pair in the same order (hosts/datagram_hosts.h): a pending datagram of ours
  * that has claimed one waits for the answer and pairs with nobody meanwhile. One that an injected fault delays, or that
  * the network has no way for, waits too: it is looked at again when its time has come, or the network has changed.
@@ -37,9 +39,9 @@ static struct emu_datagram *find_partner(struct emu_port_end *peer, uint32_t nid
 {
     struct emu_datagram *d = emu_datagram_facing(peer, nid, instance_id);
 
-    while (d && (!emu_datagram_is_free(d) || d == mine))
+    while (d && (!emu_datagram_is_free(d) || d == mine || (mine && !emu_datagram_meets(d, mine))))
         d = emu_datagram_facing_next(d);
-    if (d)
+    if (d || (mine && !mine->way.is_there))
         return d;
     d = TAILQ_FIRST(&emu_datagrams_of(peer)->wildcards);
     while (d && !emu_datagram_is_free(d))
@@ -50,6 +52,10 @@ static struct emu_datagram *find_partner(struct emu_port_end *peer, uint32_t nid
 static void pair(struct emu_port_end *port, struct emu_datagram *d, struct emu_port_end *peer,
                  struct emu_datagram *other)
 {
+    if (emu_server_is_virtual(port->server)) {
+        emu_datagram_bring_pair(d, other);
+        return;
+    }
     emu_datagram_complete(port, d, peer->nid, peer->instance_id, other->in, other->in_bytes);
     emu_datagram_complete(peer, other, port->nid, port->instance_id, d->in, d->in_bytes);
 }
@@ -68,6 +74,8 @@ static void match_near(struct emu_port_end *port, struct emu_datagram *d)
             return;
         }
     }
+    if (emu_server_is_virtual(port->server) && is_in_reach(port, d->remote_nid))
+        emu_datagram_set_out(d);
 }
 
 /* Is there a way, and does whoever faces `offer` leave it to us? */

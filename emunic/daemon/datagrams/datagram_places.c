@@ -5,7 +5,7 @@
  *   by_ep       port, end point                       until its end point goes
  *   by_peer     FACING: port, target                  a directed one while it is pending
  *               ANSWERED: port, peer                  a wildcard that has claimed an offer, or has paired
- *   by_target   domain, target                        a directed one while it is pending
+ *   by_target   domain, target                        a directed one while it is pending, and at its target
  *   by_number   number in the domain                  on a machine of several hosts (datagram_hosts.c)
  *   wildcard    a port's wildcards that nobody has    in the order of posting
  *   finished    a port's final ones                   in the order in which they became final
@@ -74,8 +74,15 @@ void emu_datagram_place(struct emu_port_end *port, struct emu_datagram *d)
         join_wildcards(d);
     } else {
         emu_index_add(index_of(port), key_of(FACING, port, remote), &d->places.by_peer);
-        emu_index_add(index_of(port), key_of(TARGET, port->domain, remote), &d->places.by_target);
+        if (d->way.is_there)
+            emu_datagram_place_there(d);
     }
+}
+
+void emu_datagram_place_there(struct emu_datagram *d)
+{
+    emu_index_add(index_of(d->port), key_of(TARGET, d->port->domain, address(d->remote_nid, d->remote_instance)),
+                  &d->places.by_target);
 }
 
 void emu_datagram_place_claim(struct emu_datagram *d)

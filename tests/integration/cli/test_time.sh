@@ -70,6 +70,18 @@ test_reductions_cost_their_way() {
     is_within "$deep" "$(awk -v f="$flat" 'BEGIN { print f * 1.3 }')" "$(awk -v f="$flat" 'BEGIN { print f * 3 }')"
 }
 
+# Each directed one crosses once, and so does the answer of each wildcard; two that point at each other need no answer.
+test_datagrams_cross_the_network() {
+    local i
+    for i in 1 2 3; do
+        virtually -n 2 --place scatter --trace "$dir/trace.$i" -- "$examples/gni_datagram_exchange"
+        expect_status 0
+        cmp "$dir/trace.$i" "$dir/trace.1" || bad "run $i differs"
+    done
+    [ "$(awk -F, '$6 == "put" && $7 == 128' "$dir/trace.1" | wc -l)" = 6 ] || bad "not six: $(cat "$dir/trace.1")"
+    is_within "$(awk -F, '$7 == 128 { t = $14 - $12; if (t > m) m = t } END { print m / 1000000 }' "$dir/trace.1")" 0.7 1.2
+}
+
 test_same_job_prints_the_same() {
     local i
     virtually -n 4 --ppn 2 --place scatter -- "$examples/gni_amo_counter"
@@ -347,7 +359,7 @@ test_a_network_that_is_broken_from_the_start_stalls_nobody() {
 
 run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine portals_latency_is_the_published_one \
     portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
-    reductions_cost_their_way same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
+    reductions_cost_their_way datagrams_cross_the_network same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job lag_is_in_the_json \
     trace_has_a_line_for_each_operation links_are_those_that_packets_have_crossed windows_of_links_add_up \
     ranks_that_work_at_once_are_in_time fences_end_at_the_same_time \
