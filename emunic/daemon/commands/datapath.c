@@ -56,6 +56,7 @@
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
+#include "emunic/daemon/world/server_time.h"
 #include "emunic/daemon/world/turns.h"
 #include "emunic/daemon/world/users.h"
 #include "emunic/daemon/world/ways.h"
@@ -307,7 +308,9 @@ static bool passes_faults(struct emu_port_end *port, struct emu_cmd *cmd, bool *
     if (emu_remote_of(port)->n > 0 || emu_portals_remote_of(port)->n > 0)
         return false;
     answer = emu_fault_command(port, cmd);
-    *is_done_out = answer == EMU_FAULT_IS_DONE;
+    *is_done_out = answer == EMU_FAULT_IS_DONE || answer == EMU_FAULT_FAILS;
+    if (answer == EMU_FAULT_FAILS)
+        emu_virtual_command_fail(port, cmd, &emu_fault_state_of(port)->failure);
     return answer == EMU_FAULT_PASSES;
 }
 
@@ -388,8 +391,12 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
             return emu_portals_virtual_start(port, cmd);
         return emu_portals_end_serve(port, cmd);
     }
-    if (emu_server_is_virtual(port->server))
-        return emu_virtual_command_start(port, cmd);
+    if (emu_server_is_virtual(port->server)) {
+        if (!emu_virtual_command_start(port, cmd))
+            return false;
+        charge(port, cmd->length_bytes);
+        return true;
+    }
     if (!is_small(cmd, slice_bytes))
         return serve_large(port, cmd);
     charge(port, cmd->length_bytes);
@@ -553,6 +560,21 @@ static unsigned serve_in_turns(struct emu_server *server)
     return done;
 }
 
+/* Until a fault or a limit of injection lets it go on, or an operation of the port has ended. */
+static void hold_in_virtual_time(struct emu_port_end *port)
+{
+    const struct emu_fault_state *fault = emu_fault_state_of(port);
+
+    if (fault->held_until_ns != 0)
+        emu_virtual_hold_until(port, fault->held_until_ns);
+    else if (!may_inject(port))
+        emu_virtual_hold_until(port, emu_injection_open_ns(port->server, port->nid));
+    else if (fault->attempts > 0)
+        emu_virtual_hold_until(port, emu_server_now_ns(port->server) + emu_virtual_retry_ns(port->server));
+    else
+        emu_virtual_hold(port);
+}
+
 /* Virtual time: the port's first command, whose turn it is. */
 static void serve_one(struct emu_port_end *port)
 {
@@ -564,7 +586,7 @@ static void serve_one(struct emu_port_end *port)
         return;
     cmd = port->ring.slots[port->ring.head & (EMU_RING_SLOTS - 1)];
     if (!serve_command(port, &cmd)) {
-        emu_virtual_hold(port);
+        hold_in_virtual_time(port);
         return;
     }
     port->ring.head++;

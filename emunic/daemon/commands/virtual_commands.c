@@ -7,6 +7,8 @@
  *             Data of a get are read then, and are at the initiator a little early: their event is not
  *   completed the initiator's events
  *
+ * One that an injected fault has hit crosses the network as any other, does nothing, and ends with its error.
+ *
  * A command that cannot name a node of the domain fails at once. One whose port has ended goes on through the network
  * and does nothing at its target.
  */
@@ -18,6 +20,7 @@
 #include <string.h>
 
 #include "emunic/daemon/commands/datapath.h"
+#include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/virtual/virtual.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
@@ -29,7 +32,8 @@ struct emu_virtual_command {
     struct emu_view view;      /* the port's, with staging of our own */
     struct emu_transaction transaction;
     struct emu_cmd cmd;
-    uint8_t *staged; /* owned; NULL: nothing was staged */
+    struct emu_fault_failure failure; /* of one that a fault has hit */
+    uint8_t *staged;                  /* owned; NULL: nothing was staged */
 };
 
 static void free_command(struct emu_virtual_command *c)
@@ -62,7 +66,7 @@ static bool arrived(struct emu_virtual_op *op)
     struct emu_transaction *t = &c->transaction;
     bool has_data;
 
-    if (!c->port)
+    if (!c->port || c->failure.status != EMU_STATUS_OK)
         return true;
     has_data = emu_transaction_begin(&c->view, &c->cmd, t);
     while (has_data && emu_transaction_step(&c->view, t, UINT64_MAX))
@@ -78,7 +82,10 @@ static void completed(struct emu_virtual_op *op)
     struct emu_port_end *port = c->port;
 
     if (port) {
-        emu_transaction_finish_initiator(&c->view, &c->transaction);
+        if (c->failure.status != EMU_STATUS_OK)
+            emu_fault_fail(port, &c->cmd, &c->failure);
+        else
+            emu_transaction_finish_initiator(&c->view, &c->transaction);
         emu_datapath_end_block(port, &c->cmd);
         emu_virtual_let_go(port);
     }
@@ -214,6 +221,23 @@ bool emu_virtual_command_start(struct emu_port_end *port, const struct emu_cmd *
     emu_datapath_end_block(port, cmd);
     emu_port_end_disturb(port);
     return true;
+}
+
+void emu_virtual_command_fail(struct emu_port_end *port, const struct emu_cmd *cmd,
+                              const struct emu_fault_failure *failure)
+{
+    bool has_way = emu_domain_nid_at(port->domain, cmd->remote_nid) != EMU_NID_NONE;
+    struct emu_virtual_command *c = has_way ? make(port, cmd) : NULL;
+
+    if (c) {
+        c->failure = *failure;
+        if (post(c) == 0)
+            return;
+        free_command(c);
+    }
+    emu_fault_fail(port, cmd, failure);
+    emu_datapath_end_block(port, cmd);
+    emu_port_end_disturb(port);
 }
 
 void emu_virtual_commands_leave(struct emu_port_end *port)

@@ -9,10 +9,15 @@
 
 #include "emunic/abi/command.h"
 
+struct emu_fault_failure;
 struct emu_port_end;
 
 /* A put, get, atomic or queue write whose turn it is. False: it waits at the head of the ring (emu_virtual_hold()). */
 bool emu_virtual_command_start(struct emu_port_end *port, const struct emu_cmd *cmd);
+
+/* The same for one that an injected fault has hit: it takes its time, does nothing, and ends so. */
+void emu_virtual_command_fail(struct emu_port_end *port, const struct emu_cmd *cmd,
+                              const struct emu_fault_failure *failure);
 
 /* The port ends: its commands under way move nothing any more and tell nobody. */
 void emu_virtual_commands_leave(struct emu_port_end *port);

@@ -16,7 +16,6 @@
  */
 #include "emunic/daemon/datagrams/datagram_life.h"
 
-#include "emunic/base/clock.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"
 #include "emunic/daemon/datagrams/datagram_inner.h"
 #include "emunic/daemon/peers/sessions.h"
@@ -24,6 +23,7 @@
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
+#include "emunic/daemon/world/server_time.h"
 #include "emunic/daemon/world/ways.h"
 
 /* A datagram is a packet: it waits while the network has no way for it. */
@@ -195,6 +195,22 @@ void emu_datagram_match_offers_of(struct emu_port_end *port, uint32_t nid, uint3
 
 /* ---- delays, and changes of the network ---- */
 
+static uint64_t first_delayed_ns(const struct emu_server *server)
+{
+    uint64_t next_ns = UINT64_MAX;
+    const struct emu_port_end *port;
+
+    if (emu_datagrams_in(server)->n_delayed == 0)
+        return next_ns;
+    LIST_FOREACH(port, &server->ports, link) {
+        uint64_t until_ns = emu_datagrams_of(port)->delayed_until_ns;
+
+        if (until_ns != 0 && until_ns < next_ns)
+            next_ns = until_ns;
+    }
+    return next_ns;
+}
+
 void emu_datagram_delay(struct emu_port_end *port, struct emu_datagram *d, uint64_t not_before_ns)
 {
     d->not_before_ns = not_before_ns;
@@ -203,6 +219,7 @@ void emu_datagram_delay(struct emu_port_end *port, struct emu_datagram *d, uint6
     emu_datagrams_in(port->server)->n_delayed++;
     if (emu_datagrams_of(port)->delayed_until_ns == 0 || not_before_ns < emu_datagrams_of(port)->delayed_until_ns)
         emu_datagrams_of(port)->delayed_until_ns = not_before_ns;
+    emu_server_set_alarm(port->server, first_delayed_ns(port->server));
 }
 
 void emu_datagram_end_delay(struct emu_port_end *port, struct emu_datagram *d)
@@ -241,28 +258,18 @@ unsigned emu_datagram_look_at_delayed(struct emu_server *server)
         emu_datagram_offer_again(server);
     if (emu_datagrams_in(server)->n_delayed == 0)
         return 0;
-    now_ns = emu_clock_ns();
+    now_ns = emu_server_now_ns(server);
     LIST_FOREACH(port, &server->ports, link) {
         if (emu_datagrams_of(port)->delayed_until_ns != 0 && emu_datagrams_of(port)->delayed_until_ns <= now_ns)
             look_at_port(port, now_ns);
     }
+    emu_server_set_alarm(server, first_delayed_ns(server));
     return 0;
 }
 
 uint64_t emu_datagram_next_ns(const struct emu_server *server)
 {
-    uint64_t next_ns = UINT64_MAX;
-    const struct emu_port_end *port;
-
-    if (emu_datagrams_in(server)->n_delayed == 0)
-        return next_ns;
-    LIST_FOREACH(port, &server->ports, link) {
-        uint64_t until_ns = emu_datagrams_of(port)->delayed_until_ns;
-
-        if (until_ns != 0 && until_ns < next_ns)
-            next_ns = until_ns;
-    }
-    return next_ns;
+    return emu_server_is_virtual(server) ? UINT64_MAX : first_delayed_ns(server);
 }
 
 void emu_datagram_look_at_all(struct emu_server *server)

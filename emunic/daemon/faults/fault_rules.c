@@ -33,7 +33,6 @@
 #include <unistd.h>
 
 #include "emunic/abi/event.h"
-#include "emunic/base/clock.h"
 #include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
@@ -44,6 +43,7 @@
 #include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/server_time.h"
 #include "emunic/daemon/world/word_list.h"
 #include "emunic/engine/fault_rule.h"
 #include "emunic/engine/transaction.h"
@@ -84,10 +84,8 @@ static void free_set(struct emu_fault_set *set)
     free(set);
 }
 
-static int add_rules(struct emu_fault_set *set, const struct emu_fault_rule *rules, uint32_t n_rules)
+static int add_rules(struct emu_fault_set *set, uint64_t now_ns, const struct emu_fault_rule *rules, uint32_t n_rules)
 {
-    uint64_t now_ns = emu_clock_ns();
-
     for (uint32_t i = 0; i < n_rules; i++) {
         struct rule_end *end = &set->rules[set->n_rules];
 
@@ -105,8 +103,8 @@ static int add_rules(struct emu_fault_set *set, const struct emu_fault_rule *rul
  * A set with the old rules, if wanted, and the new ones; the counts of the old ones move with them only when nothing
  * failed.
  */
-static int make_set(const struct emu_fault_set *old, const struct emu_fault_rule *rules, uint32_t n_rules,
-                    struct emu_fault_set **set_out)
+static int make_set(const struct emu_fault_set *old, uint64_t now_ns, const struct emu_fault_rule *rules,
+                    uint32_t n_rules, struct emu_fault_set **set_out)
 {
     uint32_t n_old = old ? old->n_rules : 0;
     struct emu_fault_set *set = calloc(1, sizeof(*set));
@@ -117,7 +115,7 @@ static int make_set(const struct emu_fault_set *old, const struct emu_fault_rule
     set->next_id = old ? old->next_id : 1;
     set->rules = calloc((size_t)n_old + n_rules, sizeof(*set->rules));
     if (set->rules)
-        r = add_rules(set, rules, n_rules);
+        r = add_rules(set, now_ns, rules, n_rules);
     if (r < 0) {
         free_set(set);
         return r;
@@ -160,7 +158,7 @@ int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, co
     int r = emu_fault_check_rules(domain, rules, n_rules, appends);
 
     if (r == 0)
-        r = make_set(appends ? old : NULL, rules, n_rules, &set);
+        r = make_set(appends ? old : NULL, emu_server_now_ns(server), rules, n_rules, &set);
     if (r < 0)
         return r;
     if (appends && old)
@@ -239,9 +237,8 @@ bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct e
 static void put_state(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *list)
 {
     const struct emu_fault_set *set = set_of(domain);
-    uint64_t now_ns = emu_clock_ns();
+    uint64_t now_ns = emu_server_now_ns(server);
 
-    (void)server;
     emu_word_list_add(list, set ? set->next_id : 1);
     emu_word_list_add(list, set ? set->n_rules : 0);
     for (uint32_t i = 0; set && i < set->n_rules; i++) {
@@ -279,7 +276,7 @@ static bool is_same(const struct emu_fault_set *a, const struct emu_fault_set *b
     return true;
 }
 
-static struct emu_fault_set *take_set(struct emu_words *words)
+static struct emu_fault_set *take_set(uint64_t now_ns, struct emu_words *words)
 {
     struct emu_fault_set *set = calloc(1, sizeof(*set));
     uint32_t n;
@@ -294,7 +291,7 @@ static struct emu_fault_set *take_set(struct emu_words *words)
         uint64_t age_ns;
 
         emu_host_rule_take(words, &end->rule, &age_ns);
-        end->set_at_ns = emu_clock_ns() - age_ns;
+        end->set_at_ns = now_ns - age_ns;
         end->counts = calloc(EMU_PORTS_MAX, sizeof(*end->counts));
         words->is_bad =
             words->is_bad || !end->counts || emu_fault_rule_check(&end->rule) || end->rule.id >= set->next_id;
@@ -310,7 +307,7 @@ static struct emu_fault_set *take_set(struct emu_words *words)
 static bool take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
 {
     struct emu_fault_set *old = set_of(domain);
-    struct emu_fault_set *set = take_set(words);
+    struct emu_fault_set *set = take_set(emu_server_now_ns(server), words);
 
     if (!set)
         return false;
@@ -347,7 +344,7 @@ static const struct emu_fault_rule *decide(struct emu_port_end *port, struct emu
 {
     struct emu_fault_set *set = set_of(port->domain);
     const struct emu_fault_rule *first = NULL;
-    uint64_t now_ns = emu_clock_ns();
+    uint64_t now_ns = emu_server_now_ns(port->server);
 
     op->from_nid = port->nid;
     op->from_instance = port->instance_id;
@@ -403,12 +400,25 @@ static struct emu_port_end *owner_of(const struct emu_port_end *port, const stru
     return atomic_load_explicit(&md->state, memory_order_relaxed) ? port->domain->ports[md->port] : NULL;
 }
 
-static void fail(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule,
-                 unsigned status, uint16_t code)
+void emu_fault_fail(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_failure *failure)
 {
-    emu_fault_state_of(port)->rule = rule->id;
-    emu_fault_end_command(port, cmd, status, code);
+    emu_fault_state_of(port)->rule = failure->rule;
+    emu_fault_end_command(port, cmd, failure->status, failure->code);
     emu_fault_state_of(port)->rule = 0;
+}
+
+/* In virtual time a transaction fails when it would have ended. */
+static enum emu_fault_answer fail(struct emu_port_end *port, const struct emu_cmd *cmd,
+                                  const struct emu_fault_rule *rule, unsigned status, uint16_t code)
+{
+    const struct emu_fault_failure failure = { .status = status, .code = code, .rule = rule->id };
+
+    if (emu_server_is_virtual(port->server) && cmd->op != EMU_OP_CE && !emu_ptl_is_command(cmd->op)) {
+        emu_fault_state_of(port)->failure = failure;
+        return EMU_FAULT_FAILS;
+    }
+    emu_fault_fail(port, cmd, &failure);
+    return EMU_FAULT_IS_DONE;
 }
 
 void emu_fault_kill_port(const struct emu_port_end *victim, uint32_t rule)
@@ -475,8 +485,7 @@ static enum emu_fault_answer lose(struct emu_port_end *port, const struct emu_cm
         status = EMU_STATUS_RETRANSMIT_LIMIT;
         code = 0;
     }
-    fail(port, cmd, rule, status, code);
-    return EMU_FAULT_IS_DONE;
+    return fail(port, cmd, rule, status, code);
 }
 
 static enum emu_fault_answer hold(struct emu_port_end *port, const struct emu_cmd *cmd,
@@ -484,7 +493,7 @@ static enum emu_fault_answer hold(struct emu_port_end *port, const struct emu_cm
 {
     struct emu_error_record record = { .code = EMU_ERROR_DELAYED, .category = EMU_ERROR_DIAG_ONLY };
 
-    emu_fault_state_of(port)->held_until_ns = emu_clock_ns() + rule->delay_ns;
+    emu_fault_state_of(port)->held_until_ns = emu_server_now_ns(port->server) + rule->delay_ns;
     record.info[0] = (uint64_t)port->nid << 32 | port->instance_id;
     record.info[1] = (uint64_t)emu_domain_nid_at(port->domain, cmd->remote_nid) << 32 | cmd->mdh;
     record.info[2] = rule->delay_ns;
@@ -505,8 +514,7 @@ static enum emu_fault_answer act(struct emu_port_end *port, struct emu_cmd *cmd,
     case EMU_FAULT_FAIL:
         if (rule->status == EMU_STATUS_NETWORK)
             return lose(port, cmd, rule, 0);
-        fail(port, cmd, rule, rule->status, 0);
-        return EMU_FAULT_IS_DONE;
+        return fail(port, cmd, rule, rule->status, 0);
     case EMU_FAULT_DELAY:
         return hold(port, cmd, rule);
     case EMU_FAULT_OVERRUN:
@@ -514,8 +522,7 @@ static enum emu_fault_answer act(struct emu_port_end *port, struct emu_cmd *cmd,
         return EMU_FAULT_PASSES;
     case EMU_FAULT_KILL:
         kill_victim(port, cmd, rule);
-        fail(port, cmd, rule, EMU_STATUS_PEER_GONE, 0);
-        return EMU_FAULT_IS_DONE;
+        return fail(port, cmd, rule, EMU_STATUS_PEER_GONE, 0);
     case EMU_FAULT_THROTTLE:
         emu_injection_throttle(port->server, port->nid);
         return EMU_FAULT_PASSES;
@@ -568,7 +575,7 @@ enum emu_fault_answer emu_fault_command(struct emu_port_end *port, struct emu_cm
     enum emu_fault_answer a;
 
     if (emu_fault_state_of(port)->held_until_ns != 0) {
-        if (emu_clock_ns() < emu_fault_state_of(port)->held_until_ns)
+        if (emu_server_now_ns(port->server) < emu_fault_state_of(port)->held_until_ns)
             return EMU_FAULT_WAITS;
         emu_fault_state_of(port)->held_until_ns = 0;
         a = EMU_FAULT_PASSES;
@@ -593,6 +600,8 @@ static uint64_t next_ns(const struct emu_server *server)
     uint64_t first_ns = UINT64_MAX;
     const struct emu_port_end *port;
 
+    if (emu_server_is_virtual(server))
+        return first_ns; /* its ports' commands are due then */
     LIST_FOREACH(port, &server->ports, link) {
         const struct emu_fault_state *state = emu_fault_state_of(port);
 
@@ -649,7 +658,7 @@ struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const st
         return d;
     }
     if (rule->action == EMU_FAULT_DELAY) {
-        d.not_before_ns = emu_clock_ns() + rule->delay_ns;
+        d.not_before_ns = emu_server_now_ns(port->server) + rule->delay_ns;
         emu_error_tell_port(port, EMU_ERROR_DELAYED, EMU_ERROR_DIAG_ONLY, rule->delay_ns, rule->id);
         return d;
     }

@@ -26,6 +26,13 @@ struct emu_faults {
     uint64_t questions; /* asked so far */
 };
 
+/* How a fault ends a command. */
+struct emu_fault_failure {
+    unsigned status; /* EMU_STATUS_OK: none does */
+    uint16_t code;   /* of its error event; 0: by its status */
+    uint32_t rule;
+};
+
 /* ...and of a port. */
 struct emu_fault_state {
     uint64_t key;                       /* who it is, to the hash */
@@ -34,6 +41,7 @@ struct emu_fault_state {
     uint32_t attempts;                  /* of the short message at the head of the ring, that failed */
     uint32_t rule;                      /* while a fault ends a command: which, */
     uint16_t code;                      /* and what it is called; 0 by its status */
+    struct emu_fault_failure failure;   /* virtual time: of the command that EMU_FAULT_FAILS told of */
     bool loses;                         /* the command that passed loses its event */
     struct emu_fault_question question; /* whose its target on another host is */
 };
@@ -48,7 +56,8 @@ extern const struct emu_part emu_faults_part;
 enum emu_fault_answer {
     EMU_FAULT_PASSES,  /* run it, perhaps changed */
     EMU_FAULT_IS_DONE, /* it has ended with an error */
-    EMU_FAULT_WAITS,   /* ask again in the next round */
+    EMU_FAULT_WAITS,   /* ask again in the next round; in virtual time, when it is to be tried again */
+    EMU_FAULT_FAILS,   /* virtual time: it has to end with the state's `failure`, when it would have ended */
 };
 
 struct emu_fault_datagram {
@@ -75,6 +84,8 @@ void emu_fault_kill_port(const struct emu_port_end *victim, uint32_t rule);
 enum emu_fault_answer emu_fault_command(struct emu_port_end *port, struct emu_cmd *cmd);
 /* Ends a command with an error before it did anything; code: of its error event, 0 by its status. */
 void emu_fault_end_command(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned status, uint16_t code);
+/* The end of a command that EMU_FAULT_FAILS was told of. */
+void emu_fault_fail(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_failure *failure);
 /* 0, or the registration's result. */
 int emu_fault_registration(struct emu_port_end *port);
 struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const struct emu_msg_datagram *wanted);

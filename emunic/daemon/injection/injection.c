@@ -21,11 +21,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/quiesce.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/node.h"
+#include "emunic/daemon/world/server_time.h"
 
 #define PERCENT_MAX  100u
 #define ORB_ENTRIES  992u
@@ -131,7 +131,7 @@ static void set_rate(struct emu_server *server, struct emu_injection *i, uint16_
     i->norbs = norbs;
     i->bytes_per_s = whole / ORB_ENTRIES * (norbs > 0 ? norbs : 1);
     i->bucket_bytes = 0;
-    i->filled_ns = emu_clock_ns();
+    i->filled_ns = emu_server_now_ns(server);
 }
 
 static void tell_done(struct emu_injection *i)
@@ -215,7 +215,7 @@ bool emu_injection_is_open(struct emu_server *server, uint32_t nid)
 
     if (!i)
         return true;
-    now_ns = emu_clock_ns();
+    now_ns = emu_server_now_ns(server);
     if (now_ns - i->filled_ns > 1000000000) /* more than a second fills any bucket */
         i->filled_ns = now_ns - 1000000000;
     gained = (now_ns - i->filled_ns) * (i->bytes_per_s / 1000) / 1000000;
@@ -226,6 +226,17 @@ bool emu_injection_is_open(struct emu_server *server, uint32_t nid)
             i->bucket_bytes = BURST_BYTES;
     }
     return i->bucket_bytes > 0;
+}
+
+uint64_t emu_injection_open_ns(struct emu_server *server, uint32_t nid)
+{
+    const struct emu_injection *i = is_paced(server, nid) ? server->nodes[nid]->injection : NULL;
+    uint64_t missing, gain = i ? i->bytes_per_s / 1000 : 0;
+
+    if (!i || i->bucket_bytes > 0 || gain == 0)
+        return emu_server_now_ns(server);
+    missing = (uint64_t)(1 - i->bucket_bytes);
+    return i->filled_ns + (missing * 1000000 + gain - 1) / gain;
 }
 
 void emu_injection_charge(struct emu_server *server, uint32_t nid, uint64_t bytes)

@@ -15,6 +15,8 @@ extern const struct emu_part emu_injection_part;
 void emu_injection_throttle(struct emu_server *server, uint32_t nid);
 /* May ports of the node inject now? */
 bool emu_injection_is_open(struct emu_server *server, uint32_t nid);
+/* Virtual time: when it may again, ns. */
+uint64_t emu_injection_open_ns(struct emu_server *server, uint32_t nid);
 void emu_injection_charge(struct emu_server *server, uint32_t nid, uint64_t bytes);
 
 #endif

@@ -45,12 +45,14 @@ static uint64_t order_of(const struct emu_port_end *port)
 static uint64_t command_ps(const struct emu_port_end *port)
 {
     const _Atomic uint64_t *times = (const _Atomic uint64_t *)((const char *)port->segment + port->ring.times_off);
+    uint64_t at_ps;
 
     /* Pairs with the release in emu_port_publish(). */
     if (port->ring.is_held || port->domain->job.suspension != EMU_RUNS ||
         atomic_load_explicit(&port->segment->tail, memory_order_acquire) == port->ring.head)
         return NEVER;
-    return atomic_load_explicit(&times[port->ring.head & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
+    at_ps = atomic_load_explicit(&times[port->ring.head & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
+    return at_ps > port->ring.held_until_ps ? at_ps : port->ring.held_until_ps;
 }
 
 static bool comes_before(const struct emu_port_end *port, uint64_t at_ps, const struct next_command *than)
@@ -145,11 +147,14 @@ static bool is_quiet(struct emu_virtual *v, bool has_others, uint64_t quiet_ns)
     return true;
 }
 
-/* When something becomes of the network by itself. */
+/* When something becomes of the network, or of what a fault has delayed, by itself. */
 static uint64_t network_ps(const struct emu_server *server)
 {
     uint64_t next_ns = emu_network_next_ns(server);
+    uint64_t alarm_ns = virtual_of(server)->time.alarm_ns;
 
+    if (alarm_ns != 0 && alarm_ns < next_ns)
+        next_ns = alarm_ns;
     return next_ns > NEVER / 2000 ? NEVER : next_ns * 1000;
 }
 
@@ -304,6 +309,24 @@ void emu_virtual_hold(struct emu_port_end *port)
 {
     port->ring.is_held = true;
     port->ring.due_ps = NEVER;
+}
+
+void emu_virtual_hold_until(struct emu_port_end *port, uint64_t until_ns)
+{
+    uint64_t until_ps = until_ns < NEVER / 2000 ? until_ns * 1000 : NEVER / 2;
+    uint64_t now_ps = virtual_of(port->server)->time.now_ps;
+
+    /* Later than now, or it would be asked for ever. */
+    port->ring.held_until_ps = until_ps > now_ps ? until_ps : now_ps + 1000;
+    port->ring.let_go_ps = port->ring.held_until_ps;
+    port->ring.due_ps = command_ps(port);
+}
+
+uint64_t emu_virtual_retry_ns(const struct emu_server *server)
+{
+    const struct emu_virtual *v = virtual_of(server);
+
+    return (v->lookahead.remote_ps + v->lookahead.own_ps) / 1000 + 1;
 }
 
 void emu_virtual_let_go(struct emu_port_end *port)

@@ -75,6 +75,12 @@ struct emu_port_end *emu_virtual_next(struct emu_server *server, bool is_first);
 /* The port's first command waits until one of its operations has ended. */
 void emu_virtual_hold(struct emu_port_end *port);
 
+/* It waits until then, whatever ends. */
+void emu_virtual_hold_until(struct emu_port_end *port, uint64_t until_ns);
+
+/* After which a message that a fault has lost is sent again: no less than it needs there and back. */
+uint64_t emu_virtual_retry_ns(const struct emu_server *server);
+
 /* The port has room again: its first command is served if it was held. */
 void emu_virtual_let_go(struct emu_port_end *port);
 

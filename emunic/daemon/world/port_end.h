@@ -54,14 +54,15 @@ struct emu_cq_end {
 /* Its command ring. */
 struct emu_port_ring {
     struct emu_cmd *slots;
-    uint64_t head;       /* commands taken */
-    uint64_t served;     /* of them, for status */
-    uint32_t turn;       /* of its user that it had last (world/turns.h) */
-    uint64_t times_off;  /* in the segment: virtual times of the commands */
-    uint64_t due_ps;     /* virtual time: of the first command, as last seen; EMU_VCLOCK_NEVER: none */
-    uint64_t seen_takes; /* virtual time: how often its process had been read then */
-    bool is_held;        /* virtual time: the first command waits for the end of an operation */
-    uint64_t let_go_ps;  /* likewise: when it went on last. All that was posted before has waited */
+    uint64_t head;          /* commands taken */
+    uint64_t served;        /* of them, for status */
+    uint32_t turn;          /* of its user that it had last (world/turns.h) */
+    uint64_t times_off;     /* in the segment: virtual times of the commands */
+    uint64_t due_ps;        /* virtual time: of the first command, as last seen; EMU_VCLOCK_NEVER: none */
+    uint64_t seen_takes;    /* virtual time: how often its process had been read then */
+    uint64_t held_until_ps; /* virtual time: the first command is not due before */
+    bool is_held;           /* virtual time: the first command waits for the end of an operation */
+    uint64_t let_go_ps;     /* likewise: when it went on last. All that was posted before has waited */
 };
 
 struct emu_port_queues {

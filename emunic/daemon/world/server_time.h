@@ -14,12 +14,22 @@
 struct emu_server_time {
     uint64_t now_ps;      /* all before has happened */
     uint64_t n_under_way; /* operations in the model */
+    uint64_t alarm_ns;    /* a round is wanted then; 0: none is */
 };
 
 /* NULL: the machine lives in the host's time. */
 static inline const struct emu_server_time *emu_server_virtual_time(const struct emu_server *server)
 {
     return server->slots[EMU_SERVER_TIME];
+}
+
+/* In virtual time a round is wanted at that time; UINT64_MAX: none is. For one part alone, that of datagrams. */
+static inline void emu_server_set_alarm(struct emu_server *server, uint64_t at_ns)
+{
+    struct emu_server_time *time = server->slots[EMU_SERVER_TIME];
+
+    if (time)
+        time->alarm_ns = at_ns == UINT64_MAX ? 0 : at_ns;
 }
 
 static inline uint64_t emu_server_now_ns(const struct emu_server *server)

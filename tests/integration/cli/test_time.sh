@@ -82,6 +82,43 @@ test_datagrams_cross_the_network() {
     is_within "$(awk -F, '$7 == 128 { t = $14 - $12; if (t > m) m = t } END { print m / 1000000 }' "$dir/trace.1")" 0.7 1.2
 }
 
+test_faults_of_transactions_take_their_time() {
+    local i
+    echo '{ schema: 1, rules: [ { class: fma-put, action: delay, delay_us: 100 } ] }' >"$dir/late"
+    virtually -q -n 2 --place scatter --faults "$dir/late" -- "$examples/gni_pingpong" -i 3 -m 8
+    expect_status 0
+    is_within "$(latency)" 100.7 100.9
+    echo '{ schema: 1, seed: 3, rules: [ { class: smsg, action: drop, rate: 0.05 } ] }' >"$dir/lossy"
+    for i in 1 2; do
+        virtually -n 3 --faults "$dir/lossy" --trace "$dir/trace.$i" -- "$examples/gni_smsg_ring" -l 2
+        expect_status 0
+        cmp "$dir/trace.$i" "$dir/trace.1" || bad "run $i differs"
+    done
+    # At its initiator after a message there and back.
+    echo '{ schema: 1, rules: [ { class: fma-amo, action: fail, from: 1, nth: 1 } ] }' >"$dir/fails"
+    virtually -q -n 2 --faults "$dir/fails" --trace "$dir/trace" -- "$examples/gni_amo_counter" -n 10
+    expect_err 'network failure'
+    is_within "$(awk -F, '$2 > 0 && /amo/ { print ($15 - $12) / 1000000; exit }' "$dir/trace")" 1 3
+}
+
+test_delayed_datagrams_pair_in_virtual_time() {
+    echo '{ schema: 1, rules: [ { class: datagram, action: delay, delay_us: 300, from: 0, nth: 2 } ] }' >"$dir/late"
+    virtually -q -n 2 --place scatter --faults "$dir/late" --trace "$dir/trace" -- "$examples/gni_datagram_exchange"
+    expect_status 0
+    is_within "$(awk -F, '$2 == 0 { print $12 / 1000000; exit }' "$dir/trace")" 300 310
+}
+
+# 1 % of 10.24 GB/s is 9 of 992 entries of the outstanding request buffer.
+test_limit_of_injection_paces_in_virtual_time() {
+    local rate
+    virtually -q -n 2 --place scatter -- "$programs/paced_puts" 1
+    expect_status 0
+    rate=$(awk '{ print $3 }' "$dir/out")
+    is_within "$rate" 92 95
+    virtually -q -n 2 --place scatter -- "$programs/paced_puts" 1
+    [ "$(awk '{ print $3 }' "$dir/out")" = "$rate" ] || bad "the second run differs"
+}
+
 test_same_job_prints_the_same() {
     local i
     virtually -n 4 --ppn 2 --place scatter -- "$examples/gni_amo_counter"
@@ -359,6 +396,8 @@ test_a_network_that_is_broken_from_the_start_stalls_nobody() {
 
 run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine portals_latency_is_the_published_one \
     portals_messages_are_whole_and_in_order rate_of_words_is_that_of_launches \
+    faults_of_transactions_take_their_time delayed_datagrams_pair_in_virtual_time \
+    limit_of_injection_paces_in_virtual_time \
     reductions_cost_their_way datagrams_cross_the_network same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job lag_is_in_the_json \
     trace_has_a_line_for_each_operation links_are_those_that_packets_have_crossed windows_of_links_add_up \
