@@ -83,11 +83,16 @@ void mp3_begin_unexpected(const ptl_event_t *event)
 
 /* ---- the end of a receive ---- */
 
+static int source_of(ptl_match_bits_t bits)
+{
+    return (int)(bits >> 32 & 0xffff);
+}
+
+/* Probes may have no status, and leave MPI_ERROR as it is. */
 static void set_status(struct ompi_status_public_t *status, ptl_match_bits_t bits, size_t length_bytes)
 {
-    status->MPI_SOURCE = (int)(bits >> 32 & 0xffff);
+    status->MPI_SOURCE = source_of(bits);
     status->MPI_TAG = (int)(uint32_t)bits;
-    status->MPI_ERROR = MPI_SUCCESS;
     status->_ucount = length_bytes;
     status->_cancelled = 0;
 }
@@ -109,8 +114,7 @@ static void finish(struct mp3_request *request, ptl_match_bits_t bits, uint64_t 
     struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
 
     set_status(status, bits, is_cut ? request->length_bytes : length_bytes);
-    if (is_cut)
-        status->MPI_ERROR = MPI_ERR_TRUNCATE;
+    status->MPI_ERROR = is_cut ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     unpack(request, is_cut ? request->length_bytes : length_bytes);
     mp3_done(request);
 }
@@ -367,7 +371,7 @@ int mp3_iprobe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *co
     mp3_progress();
     mp3_lock();
     found = *find(pattern_of(comm, src, tag));
-    if (found)
+    if (found && status != MPI_STATUS_IGNORE)
         set_status(status, found->bits, found->length_bytes);
     *flag = found ? 1 : 0;
     mp3_unlock();
@@ -391,10 +395,11 @@ int mp3_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *c
     if (*link) {
         struct mp3_unexpected *met = take_out(link);
 
-        set_status(status, met->bits, met->length_bytes);
+        if (status != MPI_STATUS_IGNORE)
+            set_status(status, met->bits, met->length_bytes);
         handle->comm = comm;
         handle->req_ptr = met;
-        handle->peer = status->MPI_SOURCE;
+        handle->peer = source_of(met->bits);
         handle->count = met->length_bytes;
         *matched = 1;
     }
@@ -422,6 +427,7 @@ int mp3_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_request
             leave_landing(request, 0);
             unpack(request, 0);
             set_status(status, 0, 0);
+            status->MPI_ERROR = MPI_SUCCESS;
             status->_cancelled = 1;
             mp3_done(request);
         }

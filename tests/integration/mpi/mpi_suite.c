@@ -262,15 +262,22 @@ static void probes(void)
             MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
             continue;
         }
+        MPI_Probe(peer, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        status.MPI_ERROR = MPI_ERR_TOPOLOGY; /* of requests only: stays */
         MPI_Mprobe(MPI_ANY_SOURCE, i, MPI_COMM_WORLD, &message, &status);
         MPI_Get_count(&status, MPI_BYTE, &n);
         EXPECT(n == length && status.MPI_SOURCE == peer && status.MPI_TAG == i);
+        EXPECT(status.MPI_ERROR == MPI_ERR_TOPOLOGY);
         MPI_Recv(data, length, MPI_BYTE, peer, 50, MPI_COMM_WORLD, &status); /* overtakes the one that is held */
         MPI_Mrecv(data, n, MPI_BYTE, &message, &status);
         check(data, (size_t)n, peer, i);
         do
-            MPI_Improbe(peer, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &message, &status);
+            MPI_Iprobe(peer, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, i == 0 ? &status : MPI_STATUS_IGNORE);
         while (!flag);
+        do
+            MPI_Improbe(peer, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &message, i == 0 ? &status : MPI_STATUS_IGNORE);
+        while (!flag);
+        EXPECT(status.MPI_ERROR == MPI_ERR_TOPOLOGY);
         memset(data, 0, (size_t)length);
         MPI_Imrecv(data, length, MPI_BYTE, &message, &request);
         MPI_Wait(&request, &status);
