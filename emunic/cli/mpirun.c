@@ -252,8 +252,8 @@ static void begin(struct words *words, const struct emu_mpirun_job *job, uint32_
 }
 
 /*
- * The program's MPI sends over our component, or not at all. One-sided calls become messages: windows in shared memory
- * would go past the machine.
+ * The program's MPI sends over our component, or not at all. One-sided calls become messages, but for windows of
+ * MPI_Win_allocate_shared: osc/emunic chooses.
  */
 static void use_components(struct words *words, const struct emu_job_plan *plan)
 {
@@ -266,7 +266,7 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
     add_setting(words, "mtl", "portals3");
     add_setting(words, "hook_emunic_mtl", "portals3");
     if (!getenv(MCA_PREFIX "osc"))
-        add_setting(words, "osc", "pt2pt");
+        add_setting(words, "osc", "emunic,pt2pt,sm");
 }
 
 /* In the allocation of a resource manager mpirun would use all of its hosts. */

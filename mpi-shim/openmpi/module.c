@@ -81,6 +81,16 @@ static struct mp3_peer *add_peer(ptl_process_id_t id)
     return peer;
 }
 
+/*
+ * Ranks of other nodes are elsewhere, though they may be on this host: so MPI_Comm_split_type() and windows of shared
+ * memory are those of a node.
+ */
+static void place(struct ompi_proc_t *proc, ptl_process_id_t id)
+{
+    if (id.nid != mp3.id.nid)
+        proc->super.proc_flags = OPAL_PROC_NON_LOCAL;
+}
+
 static int add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs)
 {
     (void)mtl;
@@ -99,6 +109,7 @@ static int add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_pr
         }
         memcpy(&copy, id, sizeof(copy));
         free(id);
+        place(procs[i], copy);
         mp3_lock();
         procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = add_peer(copy);
         mp3_unlock();

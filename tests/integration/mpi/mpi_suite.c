@@ -650,6 +650,63 @@ static void onesided(void)
     free(local);
 }
 
+/* How many ranks have this one's processor name: those of its node. */
+static int count_neighbours(void)
+{
+    enum { LENGTH = MPI_MAX_PROCESSOR_NAME };
+    char *names = (char *)bytes((size_t)size * LENGTH), own[LENGTH] = "";
+    int n;
+
+    MPI_Get_processor_name(own, &n);
+    MPI_Allgather(own, LENGTH, MPI_CHAR, names, LENGTH, MPI_CHAR, MPI_COMM_WORLD);
+    n = 0;
+    for (int i = 0; i < size; i++)
+        n += strcmp(names + (size_t)i * LENGTH, own) == 0;
+    free(names);
+    return n;
+}
+
+/* Ranks of a node share memory, into which messages come, too; other windows of theirs pass the machine. */
+static void shared(void)
+{
+    enum { N = 5000 };
+    int *own, *theirs, unit, node_rank, node_size, next, before, length;
+    char window_name[MPI_MAX_OBJECT_NAME];
+    MPI_Comm node;
+    MPI_Win win;
+    MPI_Aint n_bytes;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &node_rank);
+    MPI_Comm_size(node, &node_size);
+    EXPECT(node_size == count_neighbours());
+    next = (node_rank + 1) % node_size;
+    before = (node_rank + node_size - 1) % node_size;
+    MPI_Win_allocate_shared(2 * N * sizeof(int), sizeof(int), MPI_INFO_NULL, node, &own, &win);
+    MPI_Win_shared_query(win, next, &n_bytes, &unit, &theirs);
+    EXPECT(n_bytes == 2 * N * (MPI_Aint)sizeof(int) && unit == sizeof(int));
+    for (int round = 0; round < 40; round++) {
+        MPI_Request request;
+
+        MPI_Irecv(own + N, N, MPI_INT, before, 3, node, &request);
+        MPI_Win_fence(0, win);
+        for (int i = 0; i < N; i++)
+            theirs[i] = node_rank + i * round;
+        MPI_Win_fence(0, win);
+        MPI_Send(own, N, MPI_INT, next, 3, node);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Win_fence(0, win);
+        for (int i = 0; i < N; i++)
+            EXPECT(own[i] == before + i * round && theirs[N + i] == before + i * round);
+    }
+    MPI_Win_free(&win);
+    MPI_Win_allocate(8, 1, MPI_INFO_NULL, node, &own, &win);
+    MPI_Win_get_name(win, window_name, &length);
+    EXPECT(strncmp(window_name, "pt2pt", 5) == 0);
+    MPI_Win_free(&win);
+    MPI_Comm_free(&node);
+}
+
 /* ---- threads ---- */
 
 static void *thread(void *number)
@@ -736,6 +793,7 @@ static const struct {
     { "datatypes", datatypes },
     { "collectives", collectives },
     { "onesided", onesided },
+    { "shared", shared },
     { "threads", threads },
     { "death", death },
     { "spawn", spawn },

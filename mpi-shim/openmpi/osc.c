@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * osc/emunic: which component of Open MPI makes a window.
+ *
+ *   MPI_Win_allocate_shared   osc/sm: the memory of a node, for ranks of one node only
+ *   all others                osc/pt2pt: their calls become messages
+ *
+ * Left to itself, Open MPI would also give osc/sm the windows of MPI_Win_allocate on one node, and their calls would
+ * pass the machine by. So this component outbids both, hands windows on to osc/pt2pt, and leaves shared ones alone.
+ */
+#include <ompi_config.h>
+
+#include <string.h>
+
+#include <ompi/mca/osc/base/base.h>
+#include <ompi/mca/osc/osc.h>
+
+#define PRIORITY 200 /* osc/sm bids 100 */
+
+static int init(bool enable_progress_threads, bool enable_mpi_threads);
+static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
+                     struct opal_info_t *info, int flavor);
+static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
+                      struct opal_info_t *info, int flavor, int *model);
+static int finalize(void);
+
+extern ompi_osc_base_component_t mca_osc_emunic_component;
+
+__attribute__((visibility("default"))) ompi_osc_base_component_t mca_osc_emunic_component = {
+    .osc_version = {
+        OMPI_OSC_BASE_VERSION_3_0_0,
+        .mca_component_name = "emunic",
+        MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
+    },
+    .osc_data = { MCA_BASE_METADATA_PARAM_NONE },
+    .osc_init = init,
+    .osc_query = osc_query,
+    .osc_select = osc_select,
+    .osc_finalize = finalize,
+};
+
+static int init(bool enable_progress_threads, bool enable_mpi_threads)
+{
+    (void)enable_progress_threads;
+    (void)enable_mpi_threads;
+    return OMPI_SUCCESS;
+}
+
+static int finalize(void)
+{
+    return OMPI_SUCCESS;
+}
+
+static ompi_osc_base_component_t *messages(void)
+{
+    mca_base_component_list_item_t *item;
+
+    OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t)
+    {
+        if (strcmp(item->cli_component->mca_component_name, "pt2pt") == 0)
+            return (ompi_osc_base_component_t *)item->cli_component;
+    }
+    return NULL;
+}
+
+static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
+                     struct opal_info_t *info, int flavor)
+{
+    ompi_osc_base_component_t *component = messages();
+
+    if (flavor == MPI_WIN_FLAVOR_SHARED || !component ||
+        component->osc_query(win, base, size, disp_unit, comm, info, flavor) < 0)
+        return -1;
+    return PRIORITY;
+}
+
+static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
+                      struct opal_info_t *info, int flavor, int *model)
+{
+    return messages()->osc_select(win, base, size, disp_unit, comm, info, flavor, model);
+}
