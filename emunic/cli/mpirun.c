@@ -251,9 +251,17 @@ static void begin(struct words *words, const struct emu_mpirun_job *job, uint32_
         add(words, "-q");
 }
 
+/* A setting of Open MPI, unless the user has chosen another value. */
+static void add_default(struct words *words, const char *variable, const char *name, const char *value)
+{
+    if (!getenv(variable))
+        add_setting(words, name, value);
+}
+
 /*
  * The program's MPI sends over our component, or not at all. One-sided calls become messages, but for windows of
- * MPI_Win_allocate_shared: osc/emunic chooses.
+ * MPI_Win_allocate_shared: osc/emunic chooses. Ranks keep their order, because topo/treematch goes by the cores of this
+ * host, and fails where these are not those of the nodes.
  */
 static void use_components(struct words *words, const struct emu_job_plan *plan)
 {
@@ -265,8 +273,8 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
     add_setting(words, "pml", "cm");
     add_setting(words, "mtl", "portals3");
     add_setting(words, "hook_emunic_mtl", "portals3");
-    if (!getenv(MCA_PREFIX "osc"))
-        add_setting(words, "osc", "emunic,pt2pt,sm");
+    add_default(words, MCA_PREFIX "osc", "osc", "emunic,pt2pt,sm");
+    add_default(words, MCA_PREFIX "topo", "topo", "basic");
 }
 
 /* In the allocation of a resource manager mpirun would use all of its hosts. */

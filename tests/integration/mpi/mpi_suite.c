@@ -475,6 +475,23 @@ static void intercommunicators(void)
     MPI_Comm_free(&half);
 }
 
+/* A ring as a graph that the library may reorder; neighbours exchange their ranks in it. */
+static void graph(void)
+{
+    int from, to, in = -1, graph_rank, sources = 0, targets = 0, is_weighted;
+    int one = 1, next = (rank + 1) % size, weights[2];
+    MPI_Comm ring;
+
+    MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &one, &next, &one, MPI_INFO_NULL, 1, &ring);
+    MPI_Comm_rank(ring, &graph_rank);
+    MPI_Dist_graph_neighbors_count(ring, &sources, &targets, &is_weighted);
+    EXPECT(sources == 1 && targets == 1 && is_weighted);
+    MPI_Dist_graph_neighbors(ring, 1, &from, &weights[0], 1, &to, &weights[1]);
+    MPI_Neighbor_alltoall(&graph_rank, 1, MPI_INT, &in, 1, MPI_INT, ring);
+    EXPECT(in == from);
+    MPI_Comm_free(&ring);
+}
+
 /* ---- datatypes ---- */
 
 static void send_typed(MPI_Datatype type, int count, const void *out, void *in)
@@ -790,6 +807,7 @@ static const struct {
     { "many", many },
     { "communicators", communicators },
     { "intercommunicators", intercommunicators },
+    { "graph", graph },
     { "datatypes", datatypes },
     { "collectives", collectives },
     { "onesided", onesided },
