@@ -134,19 +134,30 @@ void mp3_send_event(uint32_t number, unsigned state, bool has_failed)
 
 /* ---- calls ---- */
 
+/*
+ * Data that lie together are sent from where they are. Then ompi_mtl_datatype_pack() takes the convertor's base for
+ * their address. Of persistent sends it is not: pml/cm has the convertor prepared as usual, so the datatype's lower
+ * bound comes on top.
+ */
+static int pack(struct mp3_request *request, struct opal_convertor_t *convertor)
+{
+    bool is_based = convertor->pDesc && (convertor->flags & CONVERTOR_SEND) &&
+                    !(convertor->flags & CONVERTOR_COMPLETED) &&
+                    opal_datatype_is_contiguous_memory_layout(convertor->pDesc, (int32_t)convertor->count);
+    void *buffer = NULL;
+    int r = ompi_mtl_datatype_pack(convertor, &buffer, &request->length_bytes, &request->is_packed);
+
+    request->buffer = is_based ? (char *)buffer + convertor->pDesc->true_lb : buffer;
+    return r;
+}
+
 static int prepare(struct mp3_request *request, struct ompi_communicator_t *comm, int dest, int tag,
                    struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
 {
-    void *buffer = NULL;
-    size_t length_bytes = 0;
-    bool is_packed = false;
-    int r = ompi_mtl_datatype_pack(convertor, &buffer, &length_bytes, &is_packed);
+    int r = pack(request, convertor);
 
     if (r != OMPI_SUCCESS)
         return r;
-    request->buffer = buffer;
-    request->length_bytes = length_bytes;
-    request->is_packed = is_packed;
     request->is_synchronous = mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
     request->is_done = false;
     request->is_posted = false;

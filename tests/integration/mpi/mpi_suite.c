@@ -558,10 +558,20 @@ static void displaced(int n)
     send_typed(shifted, 1, out, in);
     for (int i = 0; i < n + 5; i++)
         EXPECT(in[i] == (i < 5 ? -1 : before * 1000 + i));
-    MPI_Isend(MPI_BOTTOM, 1, there, (rank + 1) % size, 8, MPI_COMM_WORLD, &request);
-    MPI_Recv(MPI_BOTTOM, 1, here, before, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    EXPECT(in[0] == before * 1000 && in[n - 1] == before * 1000 + n - 1);
+    for (int is_persistent = 0; is_persistent < 2; is_persistent++) {
+        in[0] = in[n - 1] = -1;
+        if (is_persistent) {
+            MPI_Send_init(MPI_BOTTOM, 1, there, (rank + 1) % size, 8, MPI_COMM_WORLD, &request);
+            MPI_Start(&request);
+        } else {
+            MPI_Isend(MPI_BOTTOM, 1, there, (rank + 1) % size, 8, MPI_COMM_WORLD, &request);
+        }
+        MPI_Recv(MPI_BOTTOM, 1, here, before, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        EXPECT(in[0] == before * 1000 && in[n - 1] == before * 1000 + n - 1);
+        if (is_persistent)
+            MPI_Request_free(&request);
+    }
     MPI_Type_free(&there);
     MPI_Type_free(&here);
     MPI_Type_free(&shifted);
