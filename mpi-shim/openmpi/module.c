@@ -118,6 +118,7 @@ static int add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_pr
     }
     if (!mp3.is_progressing) {
         mp3.is_progressing = true;
+        mp3_mend_buffered();
         opal_progress_register(mp3_progress);
     }
     return OMPI_SUCCESS;

@@ -212,6 +212,11 @@ void mp3_send_waiting(void);
 /* What an event tells of a send. kept: bytes, of an acknowledgement. */
 void mp3_send_event(uint32_t number, unsigned state, bool has_failed);
 
+/* ---- buffered.c ---- */
+
+/* Before the first message, not locked: takes persistent buffered sends out of pml/cm's hands. */
+void mp3_mend_buffered(void);
+
 /* ---- receive.c ---- */
 
 int mp3_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src, int tag,

@@ -143,6 +143,43 @@ static void modes(void)
     free(buffer);
 }
 
+/* Each start of a persistent send takes the data of that moment. */
+static void restarts(void)
+{
+    static int (*const makers[])(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) = {
+        MPI_Send_init,
+        MPI_Ssend_init,
+        MPI_Bsend_init,
+    };
+    enum { N = 700, STARTS = 30 };
+    size_t room = STARTS * (N * sizeof(int) + MPI_BSEND_OVERHEAD);
+    int peer = rank ^ 1, out[N], in[2 * N], n;
+    void *buffer = malloc(room);
+
+    MPI_Buffer_attach(buffer, (int)room);
+    for (size_t maker = 0; peer < size && maker < sizeof(makers) / sizeof(makers[0]); maker++) {
+        MPI_Request send;
+
+        makers[maker](out, N, MPI_INT, peer, 6, MPI_COMM_WORLD, &send);
+        for (int i = 0; i < STARTS; i++) {
+            MPI_Request receive;
+            MPI_Status status;
+
+            for (int k = 0; k < N; k++)
+                out[k] = rank + i * k;
+            MPI_Irecv(in, 2 * N, MPI_INT, peer, 6, MPI_COMM_WORLD, &receive);
+            MPI_Start(&send);
+            MPI_Wait(&send, MPI_STATUS_IGNORE);
+            MPI_Wait(&receive, &status);
+            MPI_Get_count(&status, MPI_INT, &n);
+            EXPECT(n == N && in[1] == peer + i && in[N - 1] == peer + i * (N - 1));
+        }
+        MPI_Request_free(&send);
+    }
+    MPI_Buffer_detach(&buffer, &(int){ 0 });
+    free(buffer);
+}
+
 static void synchronous(void)
 {
     MPI_Request request;
@@ -805,6 +842,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     { "modes", modes },
+    { "restarts", restarts },
     { "synchronous", synchronous },
     { "self", self },
     { "any", any },

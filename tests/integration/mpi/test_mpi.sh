@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../cli/lib.sh"
 
 suite=$2
-n_cases=18
+n_cases=19
 
 # All cases; afterwards the machine has carried them, and nothing is left.
 suite_is_right() {
