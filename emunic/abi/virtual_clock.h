@@ -106,6 +106,8 @@ struct emu_vclock_page {
     uint32_t launch_gap_ps;          /* [I] core's time per FMA launch */
     uint32_t launch_mdh_percent;     /* [I] of it, if the memory handle changes */
     _Atomic uint32_t n_taken;        /* clocks from this one on have never been taken; raised before one is */
+    uint32_t message_send_ps;        /* [I] core's time per message that a message layer (MPI) sends */
+    uint32_t message_recv_ps;        /* [I] and receives */
     alignas(64) struct emu_vclock clocks[EMU_VCLOCKS];
 };
 static_assert(offsetof(struct emu_vclock_page, clocks) == 128, "ABI: clocks behind two lines");

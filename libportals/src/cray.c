@@ -5,6 +5,7 @@
  */
 #include <portals/portals3.h>
 
+#include "emunic/client/message_cost.h"
 #include "libportals/src/calls.h"
 
 const struct p3_dialect p3_dialect = {
@@ -175,4 +176,11 @@ int PtlEQPeek(ptl_handle_eq_t eq, ptl_event_t *event)
 int PtlHandleIsEqual(ptl_handle_any_t a, ptl_handle_any_t b)
 {
     return a == b;
+}
+
+/* ---- message layers of this project ---- */
+
+void p3_message_spend(enum emu_message_end end)
+{
+    emu_message_spend(end);
 }

@@ -18,6 +18,8 @@
 #include <ompi/message/message.h>
 #include <opal/runtime/opal_progress.h>
 
+#include "emunic/client/message_cost.h"
+
 static struct mp3_request *first_fetch; /* borrowed: they wait for a number */
 static struct mp3_request **fetch_end = &first_fetch;
 
@@ -113,6 +115,7 @@ static void finish(struct mp3_request *request, ptl_match_bits_t bits, uint64_t 
     bool is_cut = length_bytes > request->length_bytes;
     struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
 
+    p3_message_spend(EMU_MESSAGE_RECEIVED);
     set_status(status, bits, is_cut ? request->length_bytes : length_bytes);
     status->MPI_ERROR = is_cut ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     unpack(request, is_cut ? request->length_bytes : length_bytes);

@@ -17,6 +17,8 @@
 
 #include <opal/runtime/opal_progress.h>
 
+#include "emunic/client/message_cost.h"
+
 static bool is_short(const struct mp3_request *request)
 {
     const struct mp3_peer *peer = request->peer;
@@ -170,6 +172,7 @@ static int prepare(struct mp3_request *request, struct ompi_communicator_t *comm
 
 static void submit(struct mp3_request *request)
 {
+    p3_message_spend(EMU_MESSAGE_SENT);
     mp3_lock();
     if (request->peer->waiting || !launch(request))
         append(request);

@@ -38,6 +38,8 @@ static void fill_page(const struct emu_virtual *v, struct emu_vclock_page *page,
     page->store_kbs = host->store_kbs;
     page->launch_gap_ps = host->launch_gap_ps;
     page->launch_mdh_percent = host->launch_mdh_percent;
+    page->message_send_ps = host->send_ps;
+    page->message_recv_ps = host->recv_ps;
 }
 
 static int make_page(struct emu_virtual *v, struct emu_virtual_process *p, const struct emu_node_params *host)

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the installed Open MPI over the emulated machine.
-#   test_mpi.sh EMUNIC PROGRAM    the command, and mpi_suite
+#   test_mpi.sh EMUNIC SUITE PERF    the command, mpi_suite, and mpi_perf of tests/live
 # shellcheck source=../cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 
 suite=$2
+perf=$3
 n_cases=19
 
 # All cases; afterwards the machine has carried them, and nothing is left.
@@ -45,6 +46,25 @@ test_everything_works_in_virtual_time() {
     done
     call run --mpi -n 4 --ppn 2 --machine aries --time virtual -- "$suite"
     expect_status 0
+}
+
+# Half a round trip of 8 bytes, ns.
+latency_ns() {
+    call run --mpi -n 2 --ppn 1 --machine "$1" --time virtual -- "$perf" -i 4 -m 8
+    expect_status 0
+    awk '$1 == 8 { printf "%d\n", $2 * 1000 + 0.5 }' <<<"$out"
+}
+
+test_a_message_costs_what_the_library_takes_at_each_end() {
+    local free=0 both sent received
+    free=$(latency_ns xt3:host.send_ns=0,host.recv_ns=0)
+    both=$(latency_ns xt3:host.send_ns=3000,host.recv_ns=5000)
+    sent=$(latency_ns xt3:host.send_ns=3000,host.recv_ns=0)
+    received=$(latency_ns xt3:host.send_ns=0,host.recv_ns=5000)
+    # Polls go on in steps of 10 ns.
+    [ $((both - free)) -ge 7980 ] && [ $((both - free)) -le 8020 ] || bad "both ends: $both, free: $free"
+    [ $((sent - free)) -ge 2980 ] && [ $((sent - free)) -le 3020 ] || bad "sender: $sent, free: $free"
+    [ $((received - free)) -ge 4980 ] && [ $((received - free)) -le 5020 ] || bad "receiver: $received, free: $free"
 }
 
 # MPI_Init and MPI_Finalize wait for the host; what lies between is the model's.
@@ -122,6 +142,7 @@ test_spawned_processes_are_refused_with_a_message() {
 
 run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_the_daemon \
     sixteen_ranks_exchange_everything everything_works_in_virtual_time virtual_time_is_the_same_each_time \
+    a_message_costs_what_the_library_takes_at_each_end \
     small_limits_lose_nothing a_fortran_program_runs \
     a_killed_rank_ends_the_job_with_one_line without_the_option_a_program_of_mpi_is_told_which_is_missing \
     a_component_that_does_not_exist_is_refused another_message_layer_ends_the_job \
