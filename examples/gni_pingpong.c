@@ -9,13 +9,13 @@
  *
  * 1. Latency, 8 B to 4 KiB. Ping puts into pong's memory with GNI_PostFma and asks for a REMOTE event, which
  *    appears on the completion queue that pong attached to this memory; pong answers the same way. Half a round
- *    trip is printed.
+ *    trip is printed. Beside it the time of a get, from the post to its event: ping gets one after the other.
  * 2. Bandwidth, 4 KiB to 4 MiB. Ping keeps WINDOW transfers of GNI_PostRdma outstanding, first PUTs, then GETs.
  *    Pong's program takes no part: the NIC serves its memory.
  *
  * Every size is checked: before the timed part the message carries a pattern of its own in both directions
- * (latency), after it the target (PUT) or the initiator (GET) verifies what arrived. Exit status 0 means that every
- * byte was right.
+ * (latency; gets in one), after it the target (PUT) or the initiator (GET) verifies what arrived. Exit status 0 means
+ * that every byte was right.
  */
 #include "examples/common.h"
 
@@ -103,6 +103,43 @@ static double latency_us(struct pair *pair, size_t len_bytes, int n_iterations)
     for (int i = 0; i < n_iterations; i++)
         exchange_fma(pair, len_bytes);
     return (ex_time_us() - start_us) / n_iterations / 2;
+}
+
+static void get_fma(struct pair *pair, size_t len_bytes)
+{
+    gni_post_descriptor_t descr = { .type = GNI_POST_FMA_GET,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .dlvr_mode = GNI_DLVMODE_PERFORMANCE,
+                                    .local_addr = (uint64_t)pair->in,
+                                    .local_mem_hndl = pair->memory,
+                                    .remote_addr = (uint64_t)pair->peer_out,
+                                    .remote_mem_hndl = pair->peer_memory,
+                                    .length = len_bytes };
+
+    EX_GNI(GNI_PostFma(pair->ep, &descr));
+    ex_wait_post(pair->src_cq, &descr);
+}
+
+/* Us of a get on the ping side; pong provides the data. */
+static double get_us(struct pair *pair, size_t len_bytes, int n_iterations)
+{
+    uint32_t seed = (uint32_t)len_bytes + 2;
+    double start_us;
+
+    if (!pair->is_ping)
+        ex_pattern_fill(pair->out, len_bytes, seed);
+    memset(pair->in, 0, len_bytes);
+    ex_barrier();
+    if (pair->is_ping) {
+        get_fma(pair, len_bytes);
+        check_pattern(pair, len_bytes, seed, "FMA get");
+    }
+    start_us = ex_time_us();
+    for (int i = 0; pair->is_ping && i < n_iterations; i++)
+        get_fma(pair, len_bytes);
+    start_us = ex_time_us() - start_us;
+    ex_barrier();
+    return start_us / n_iterations;
 }
 
 /* n_posts transfers, at most WINDOW of them outstanding. */
@@ -215,17 +252,18 @@ static void meet(int n)
 static void show_latencies(struct pair *pair, const struct ex_job *job, size_t max_size, int n_iterations)
 {
     if (job->rank == 0)
-        printf("# FMA put with remote event\n%12s %14s\n", "bytes", "latency us");
+        printf("# FMA put with remote event, FMA get\n%12s %14s %14s\n", "bytes", "latency us", "get us");
     for (size_t size = 8; size <= FMA_MAX && size <= max_size; size *= 2) {
-        double taken_us;
+        double taken_us, got_us;
 
         if (!pair->ep) {
-            meet(2);
+            meet(4);
             continue;
         }
         taken_us = latency_us(pair, size, n_iterations);
+        got_us = get_us(pair, size, n_iterations);
         if (job->rank == 0)
-            printf("%12zu %14.3f\n", size, taken_us);
+            printf("%12zu %14.3f %14.3f\n", size, taken_us, got_us);
     }
 }
 

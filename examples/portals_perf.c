@@ -26,6 +26,10 @@
 #define LARGE      4096u
 #define EQ_ENTRIES 1024
 
+/* User data up to 12 bytes go in the header packet of a SeaStar. 100 kB and 2 MB are sizes of the source. */
+static const size_t latency_bytes[] = { 0,  1,   2,   4,   8,    12,   13,   16,     32,
+                                        64, 128, 256, 512, 1024, 2048, 4096, 100000, 2000000 };
+
 struct pair {
     struct ex_job job;
     int peer;
@@ -218,9 +222,12 @@ static void measure(struct pair *p, int n)
 
     if (p->job.rank == 0)
         printf("%10s %12s %12s %12s\n", "bytes", "put, us", "get, us", "both put, us");
-    measure_latency(p, has_peer, 0, n);
-    for (size_t len_bytes = 1; len_bytes <= LARGE && len_bytes <= p->max_bytes; len_bytes *= 2)
-        measure_latency(p, has_peer, len_bytes, n);
+    for (size_t i = 0; i < sizeof(latency_bytes) / sizeof(latency_bytes[0]); i++) {
+        size_t len_bytes = latency_bytes[i];
+
+        if (len_bytes <= p->max_bytes)
+            measure_latency(p, has_peer, len_bytes, len_bytes > LARGE ? n / 10 + 1 : n);
+    }
     if (p->job.rank == 0)
         printf("%10s %12s %12s %12s\n", "bytes", "put, MB/s", "get, MB/s", "both, MB/s");
     for (size_t len_bytes = LARGE; len_bytes <= p->max_bytes; len_bytes *= 4)
