@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A thread's clock in a fence: what it says of itself when it comes out, in time or before. Another thread is emunic.
+ */
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "emunic/abi/abi.h"
+#include "emunic/client/virtual_clock.h"
+
+#define KEY 7u
+
+static struct emu_vclock_page page = {
+    .magic = EMU_VCLOCK_MAGIC, .abi_version = EMU_ABI_VERSION, .n_clocks = EMU_VCLOCKS, .n_taken = 1
+};
+static struct emu_vclock *const own = &page.clocks[0];
+
+/* The clock is the test's already, and runs: nothing is asked for it. */
+static int adopt(void **state)
+{
+    (void)state;
+    page.server_pid = (uint32_t)getpid();
+    atomic_store(&own->tid, (uint32_t)syscall(SYS_gettid));
+    atomic_store(&own->state, EMU_VCLOCK_RUNS);
+    return emu_vclock_adopt(&page, -1) ? 0 : -1;
+}
+
+/* The clock's thread, when it has asked for that. */
+struct emunic {
+    pthread_t thread;
+    enum emu_vclock_state awaits;
+    uint32_t seen_call;
+};
+
+static void *be_emunic(void *arg)
+{
+    struct emunic *emunic = arg;
+
+    while (atomic_load(&own->state) != emunic->awaits)
+        sched_yield();
+    emunic->seen_call = atomic_load(&own->call);
+    atomic_store(&own->state, EMU_VCLOCK_RUNS);
+    syscall(SYS_futex, &own->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    return NULL;
+}
+
+static void begin_fence(struct emunic *emunic, enum emu_vclock_state awaits)
+{
+    emu_vclock_fence_begin(KEY);
+    assert_int_equal(atomic_load(&own->state), EMU_VCLOCK_FENCED);
+    assert_int_equal(atomic_load(&own->fence_key), KEY);
+    assert_int_equal(atomic_load(&own->call), EMU_VCLOCK_CALL_FENCE);
+    *emunic = (struct emunic){ .awaits = awaits };
+    assert_int_equal(pthread_create(&emunic->thread, NULL, be_emunic, emunic), 0);
+}
+
+static void expect_outside(void)
+{
+    assert_int_equal(atomic_load(&own->state), EMU_VCLOCK_RUNS);
+    assert_int_equal(atomic_load(&own->call), EMU_VCLOCK_CALL_NONE);
+}
+
+static void test_who_comes_out_of_a_fence_is_in_none(void **state)
+{
+    struct emunic emunic;
+
+    (void)state;
+    begin_fence(&emunic, EMU_VCLOCK_UNFENCED);
+    emu_vclock_fence_end();
+    pthread_join(emunic.thread, NULL);
+    assert_int_equal(emunic.seen_call, EMU_VCLOCK_CALL_FENCE);
+    expect_outside();
+}
+
+/* Somebody else has come out before. */
+static void test_who_comes_out_last_is_in_none(void **state)
+{
+    struct emunic emunic;
+
+    (void)state;
+    begin_fence(&emunic, EMU_VCLOCK_FENCED);
+    pthread_join(emunic.thread, NULL);
+    assert_int_equal(atomic_load(&own->call), EMU_VCLOCK_CALL_FENCE);
+    emu_vclock_fence_end();
+    expect_outside();
+}
+
+/* As behind the limit of MPI_Finalize: emunic must not take it for one that is coming out. */
+static void test_who_leaves_a_fence_before_its_end_is_in_none(void **state)
+{
+    struct emunic emunic;
+
+    (void)state;
+    begin_fence(&emunic, EMU_VCLOCK_RETURNS);
+    emu_vclock_return();
+    pthread_join(emunic.thread, NULL);
+    assert_int_equal(emunic.seen_call, EMU_VCLOCK_CALL_FENCE);
+    expect_outside();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_comes_out_of_a_fence_is_in_none),
+        cmocka_unit_test(test_who_comes_out_last_is_in_none),
+        cmocka_unit_test(test_who_leaves_a_fence_before_its_end_is_in_none),
+    };
+
+    return cmocka_run_group_tests_name("virtual clock", tests, adopt, NULL) != 0;
+}
