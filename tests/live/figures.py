@@ -16,6 +16,7 @@ import collections
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 LIMIT_S = 300
 LAST = -1   # the last row of its table
@@ -62,6 +63,7 @@ RUNS = {
     "mpi-titan-y": mpi(TITAN, ["--place", "nids:94,4800"], ["-i", "10", "-m", "8"]),
     "mpi-titan-z": mpi(TITAN, ["--place", "nids:14,16"], ["-i", "10", "-m", "8"]),
     "mpi-titan-across": mpi(TITAN, ["--place", "nids:0,19128"], ["-i", "10", "-m", "8"]),
+    "titan-stream": Run("tests/live", "mpi_stream", "gemini:z=4", ["--mpi", "--place", "nids:0,4"], ["-n", "200"]),
     "titan-x": topobw("0,192"),
     "titan-y": topobw("95,4800"),   # the program's ring along Y goes through both nodes of a Gemini
     "titan-z": topobw("14,16"),
@@ -121,14 +123,19 @@ MISSES = {
 }
 
 
-def run(build, name, is_quick):
+def is_there(build, name):
+    """A build without Open MPI has no programs of MPI."""
+    return "--mpi" not in RUNS[name].options or (build / "tests/live" / RUNS[name].program).exists()
+
+
+def run(build, name, is_quick, more=()):
     """Its output; None, after a line: it failed."""
     folder, program, machine, options, arguments = RUNS[name]
     arguments = QUICK[name] if is_quick else arguments
     path = build / folder / program
-    if program == "mpi_perf" and not path.exists():
-        return None   # a build without Open MPI
-    command = [build / "emunic/emunic", "run", "-q", "-n", "2", "--time", "virtual", "--machine", machine, *options,
+    if not is_there(build, name):
+        return None
+    command = [build / "emunic/emunic", "run", "-q", "-n", "2", "--time", "virtual", "--machine", machine, *options, *more,
                "--", path, *arguments]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S,
@@ -229,6 +236,30 @@ def show_curves(texts):
     return good
 
 
+def stream(build, at_ms):
+    """Rates of the blocks of a stream whose router on the way fails at that time; lost, reordered messages."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as faults:
+        faults.write(f"schema: 1\nnetwork:\n  - at_ms: {at_ms}\n    fail: router c0-0c0s1g0\n")
+        faults.flush()
+        lines = [line.split() for line in (run(build, "titan-stream", False, ["--faults", faults.name]) or "").splitlines()]
+    rates = [float(words[2]) for words in lines if words[0].isdigit()]
+    ends = [(int(words[1]), int(words[3])) for words in lines if words[0] == "received"]
+    return rates, *(ends[0] if ends else (None, None))
+
+
+def show_reroute(build):
+    """TITAN-12: a link on the way goes at 3 ms, traffic rests, and goes on at the rate of the new way."""
+    rates, received, reordered = stream(build, 3)
+    new_rates = stream(build, 0)[0]
+    good = [report_bound("TITAN-12", "received", ">=", 200, "F", "mpi_stream", received),
+            report_bound("TITAN-12", "reordered", "<=", 0, "F", "mpi_stream", reordered)]
+    if not rates or not new_rates:
+        return good + [False]
+    good.append(report_bound("TITAN-12", "lowest_over_first", "<=", 0.1, "S", "mpi_stream", min(rates) / rates[0]))
+    good.append(report("TITAN-12", "rate_after", new_rates[-1], "MB/s", 0.02, "S", "mpi_stream", rates[-1]))
+    return good
+
+
 def show_rest(texts):
     """What `make check` has no time for."""
     good = [report("XC-11", "launch_rate_per_core", 7.5, "M/s", 0.02, "K", "dmapp_gups",
@@ -244,12 +275,13 @@ def show_rest(texts):
 
 
 def show(build, is_quick):
-    texts = {name: run(build, name, is_quick) for name in (QUICK if is_quick else RUNS)}
-    has_mpi = (build / "tests/live/mpi_perf").exists()
+    texts = {name: run(build, name, is_quick) for name in (QUICK if is_quick else RUNS) if name != "titan-stream"}
+    has_mpi = is_there(build, "mpi-aries")
     good = [report(*line[:6], RUNS[line[6]].program, cell(texts[line[6]], *line[7:])) for line in TABLES
             if (not is_quick or line[1] in QUICK_METRICS) and (has_mpi or RUNS[line[6]].program != "mpi_perf")]
     if not is_quick:
         good += show_rest(texts)
+        good += show_reroute(build) if has_mpi else []
     latencies = (cell(texts["pingpong"], "latency us", size, 1) for size in ("8", "128"))
     good.append(report_bound("XC-4", "put128_beyond_put8", "<=", 0.1, "P", "gni_pingpong", excess(*latencies)))
     latencies = (cell(texts["pingpong"], "latency us", size, 2) for size in ("8", "128"))
