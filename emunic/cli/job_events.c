@@ -2,6 +2,8 @@
 /* What can happen to a job that runs: signals, deaths, the loss of its server, the end of its time. */
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 
 #define KILL_AFTER_NS 3000000000ull
 #define REPEAT_NS     300000000ull
+#define HANG_NS       1500000000ull
 #define WHY_MS        2000
 
 void emu_job_end_mpirun(struct job *job, int signal)
@@ -127,4 +130,39 @@ void emu_job_end_for_time(struct job *job)
     job->told_to_end = SIGTERM;
     end_soon(job);
     emu_job_end_mpirun(job, SIGTERM);
+}
+
+/* How often the process has slept or lost its core; -1: it does not sleep now. */
+static long count_sleeps(pid_t pid)
+{
+    char path[64], line[256];
+    bool is_asleep = false;
+    long sum = 0, n;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        if (strncmp(line, "State:\tS", 8) == 0)
+            is_asleep = true;
+        else if (sscanf(line, "voluntary_ctxt_switches: %ld", &n) == 1 ||
+                 sscanf(line, "nonvoluntary_ctxt_switches: %ld", &n) == 1)
+            sum += n;
+    }
+    if (file)
+        fclose(file);
+    return is_asleep ? sum : -1;
+}
+
+/* All ranks have ended, one of them badly, and mpirun, which says so, has slept since the last look. */
+void emu_job_look_for_hang(struct job *job)
+{
+    long n = count_sleeps(job->mpirun);
+
+    if (n >= 0 && n == job->mpirun_sleeps && emu_sweep(&(struct emu_sweep){ .parent = job->mpirun }, 0, 0) == 0) {
+        job->mpirun_hung = true;
+        emu_job_end_mpirun(job, SIGKILL);
+    }
+    job->mpirun_sleeps = n;
+    job->look_at_ns = emu_clock_ns() + HANG_NS;
 }

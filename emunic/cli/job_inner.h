@@ -51,7 +51,10 @@ struct job {
     bool mpirun_ended;
     int mpirun_status;
     bool mpirun_killed; /* by us */
-    int told_to_end;    /* signal, or 0 */
+    bool mpirun_hung;
+    long mpirun_sleeps;  /* at the last look */
+    uint64_t look_at_ns; /* whether it hangs; 0: no rank has failed */
+    int told_to_end;     /* signal, or 0 */
     uint64_t told_ns;
     uint64_t kill_at_ns; /* 0: no deadline */
     uint64_t limit_ns;   /* 0: it may run for ever */
@@ -97,5 +100,7 @@ void emu_job_lose_server(struct job *job);
 /* Says why the server has gone. */
 void emu_job_explain_loss(struct job *job);
 void emu_job_end_for_time(struct job *job);
+/* After a rank has failed: is there nothing left that mpirun could wait for, but it does? Says when to look again. */
+void emu_job_look_for_hang(struct job *job);
 
 #endif

@@ -22,7 +22,9 @@
  *
  * mpirun gets SIGTERM only when nothing else ends the job: Open MPI 4.1 crashes now and then when a rank fails just
  * before. When emunic dies, ranks notice by themselves, so the others get SIGTERM and mpirun sees nothing but failing
- * ranks. When we die, the kernel kills mpirun, and mpirun's death kills the ranks.
+ * ranks. Now and then, when a rank was killed, mpirun waits for ever at its end, for a lock of its PMIx: after a
+ * failure it gets SIGKILL when no rank lives and it sleeps from one look to the next (job_events.c). When we die, the
+ * kernel kills mpirun, and mpirun's death kills the ranks.
  *
  * A terminal's Ctrl-C goes to everybody in the foreground group. mpirun stays in that group only if stdin is the
  * terminal, because nobody else may read it; then what the kernel sent to us it sent to mpirun too, and only signals of
@@ -53,9 +55,10 @@
 #include "emunic/cli/sweep.h"
 #include "emunic/fabric/machine.h"
 
-#define SWEEP_MS    1000
-#define SWEEPS_MAX  3
-#define LOOK_MS_MAX 60000
+#define SWEEP_MS      1000
+#define SWEEPS_MAX    3
+#define LOOK_MS_MAX   60000
+#define LOOK_FIRST_NS 1500000000ull /* whether mpirun hangs, behind a failure */
 
 /* ---- run ---- */
 
@@ -81,6 +84,8 @@ static int time_left_ms(const struct job *job)
 
     if (next_ns == 0 || (job->limit_ns != 0 && job->limit_ns < next_ns))
         next_ns = job->limit_ns;
+    if (next_ns == 0 || (job->look_at_ns != 0 && job->look_at_ns < next_ns))
+        next_ns = job->look_at_ns;
     if (next_ns == 0)
         return -1;
     if (now_ns >= next_ns)
@@ -106,12 +111,16 @@ static void watch(struct job *job)
             emu_job_read_signals(job);
         if (events[2].revents)
             emu_mpirun_output_read(&job->output);
+        if (job->look_at_ns == 0 && job->output.end != EMU_RANK_END_UNKNOWN)
+            job->look_at_ns = emu_clock_ns() + LOOK_FIRST_NS;
         if (events[1].revents || job->emunic_ended || job->hosts_ended)
             emu_job_lose_server(job);
         if (events[3].revents) {
             events[3].fd = -1;
             lose_launcher(job);
         }
+        if (is_past(job->look_at_ns))
+            emu_job_look_for_hang(job);
         if (is_past(job->limit_ns))
             emu_job_end_for_time(job);
         if (is_past(job->kill_at_ns)) {
@@ -148,7 +157,15 @@ static void tell_failure(const struct job *job)
     uint32_t rank = output->rank;
     char node[512];
 
-    if (!WIFEXITED(job->mpirun_status) || status == 0 || job->told_to_end || job->server_lost)
+    if (job->told_to_end || job->server_lost)
+        return;
+    if (job->mpirun_hung && rank < job->plan->n_ranks) {
+        describe_node(job->plan, rank, node, sizeof(node));
+        emu_cli_fail("run", "rank %u on node %s %s; mpirun did not end after that and was killed", rank, node,
+                     output->end == EMU_RANK_END_SIGNAL ? "was ended by a signal" : "failed");
+        return;
+    }
+    if (!WIFEXITED(job->mpirun_status) || status == 0)
         return;
     if (output->end == EMU_RANK_END_UNKNOWN || rank >= job->plan->n_ranks) {
         if (!output->has_said)

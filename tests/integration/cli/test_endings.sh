@@ -155,6 +155,20 @@ test_kill_9_of_a_rank() {
     expect_nothing_left
 }
 
+# Open MPI 4.1 now and then waits for ever at its end.
+test_a_rank_fails_and_mpirun_hangs() {
+    local real
+    real=$(command -v mpirun)
+    mkdir "$dir/bin"
+    printf '#!/bin/sh\n"%s" "$@"\nexec sleep 1000\n' "$real" >"$dir/bin/mpirun"
+    chmod +x "$dir/bin/mpirun"
+    PATH=$dir/bin:$PATH call run -n 2 -- sh -c '[ "$EMUNIC_RANK" = 0 ] && exec sleep 1000; kill -9 $$'
+    expect_status 137
+    [ "$err" = 'emunic run: rank 1 on node c0-0c0s0n1 (nid 1) was ended by a signal; mpirun did not end after that and was killed' ] ||
+        bad "stderr: $err"
+    expect_nothing_left
+}
+
 test_kill_9_of_run_and_mpirun() {
     local pid
     start_job
@@ -230,5 +244,5 @@ test_endings_with_a_server_that_stays() {
 run_tests a_normal_end a_failing_rank SIGINT_to_run SIGTERM_to_run SIGHUP_to_run SIGTERM_to_run_twice \
     SIGTERM_to_the_whole_group timeout_ends_a_job option_timeout_ends_a_job \
     option_timeout_leaves_a_job_that_ends_alone ctrl_c_at_a_terminal SIGUSR1_reaches_the_ranks kill_9_of_run \
-    kill_9_of_emunic SIGTERM_to_emunic kill_9_of_mpirun kill_9_of_a_rank kill_9_of_run_and_mpirun \
+    kill_9_of_emunic SIGTERM_to_emunic kill_9_of_mpirun kill_9_of_a_rank a_rank_fails_and_mpirun_hangs kill_9_of_run_and_mpirun \
     kill_9_of_emunic_and_mpirun kill_9_of_run_and_emunic kill_9_of_the_keeper endings_with_a_server_that_stays
