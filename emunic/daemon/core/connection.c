@@ -130,9 +130,10 @@ static int serve_requests(struct emu_connection *c, int most)
     return r == -EAGAIN ? 0 : r;
 }
 
+/* A process that dies may leave us a request to answer: no fault of its protocol. */
 static void end(struct emu_connection *c, int why)
 {
-    if (why != -ECONNRESET)
+    if (why != -ECONNRESET && why != -EPIPE)
         emu_log_limited(&c->server->rate, EMU_LOG_WARN, "pid %d uid %u: %s, connection closed", (int)c->peer.pid,
                         (unsigned)c->peer.uid, why == -EPROTO ? "not our protocol" : strerror(-why));
     c->hung_up = why != -ECONNRESET || has_hung_up(c->fd);
