@@ -23,7 +23,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 SETUP_ARGS = $(if $(CI),--werror)
 
 .PHONY: all deps build demo check check-shmem check-virtual check-sanitize check-threads check-fuzz \
-	check-multihost live fuzz soak attack kills bench generated fidelity mutations format \
+	check-debian-mpi check-multihost live fuzz soak attack kills bench generated fidelity mutations format \
 	install clean
 
 all: build
@@ -57,13 +57,18 @@ format: deps
 check: build
 	@setsid tests/thirdparty/ahead.sh $(BUILD) & ahead=$$!; trap 'kill -- -$$ahead 2>/dev/null' EXIT INT TERM; \
 	$(MAKE) --no-print-directory check-sanitize check-threads check-fuzz && \
-	$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite shmem-all --no-suite virtual-all --no-suite sanitized-alone \
+	$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite shmem-all --no-suite virtual-all --no-suite debian-mpi-all \
+		--no-suite sanitized-alone \
 		--also $(SANITIZE) --also $(THREADS) --also $(FUZZ)
 
 # All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.
 check-multihost: build
 	@tools/install_deps.sh multihost
 	@$(PYTHON) tools/run_tests.py $(BUILD) --suite multihost --suite multihost-all
+
+# All MPI programs of Debian with all numbers of ranks, on all machines and data paths; `make check` has part of them.
+check-debian-mpi: build
+	@$(PYTHON) tools/run_tests.py $(BUILD) --suite debian-mpi-all
 
 # All conformance programs that run in virtual time; `make check` has part of them.
 check-virtual: build

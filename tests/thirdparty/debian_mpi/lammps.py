@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""LAMMPS: a Lennard-Jones melt, whose thermodynamic output and traffic are those of a run over vader."""
+
+import re
+
+from jobs import same_lines
+from packages import Failed
+
+PACKAGES = ["lammps"]
+VERIFIED = ["lammps", "liblammps0"]
+MELT = """\
+units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 8 0 8 0 8
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 3.0 87287
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify every 20 delay 0 check no
+fix 1 all nve
+thermo 10
+run 100
+"""
+
+
+def thermo(text):
+    """The lines below Step Temp ..."""
+    table = re.search(r"^Step Temp .*\n((?: +\d+ .*\n)+)Loop time", text, re.MULTILINE)
+    return table.group(1).splitlines() if table else []
+
+
+def same_pairs(ours, theirs):
+    """Each two ranks have exchanged as many bytes as Open MPI has counted."""
+    for pair in sorted(set(ours) | set(theirs)):
+        if ours.get(pair) != theirs.get(pair):
+            raise Failed(f"ranks {pair}: {ours.get(pair)} bytes on the machine, Open MPI counts {theirs.get(pair)}")
+    return f"{sum(ours.values())} bytes of {len(ours)} pairs as pml/monitoring counts them"
+
+
+def check(setting):
+    """Both runs, and one that Open MPI monitors. Rank N is on node N."""
+    (setting.folder / "in.melt").write_text(MELT, encoding="utf-8")
+    command = ["lmp", "-in", "in.melt", "-log", "none"]
+    ours = thermo(setting.on_machine("machine", *command, options=("--first-nid", "0")))
+    said = same_lines("thermodynamic output", ours, thermo(setting.over_vader("vader", *command)))
+    return f"{said}; {same_pairs(setting.pairs(), setting.monitored_pairs(*command))}"

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The test suite of mpi4py: what passes over vader passes over the machine, but for the differences that are listed."""
+
+import collections
+import os
+import pathlib
+import re
+import subprocess
+
+from packages import HERE, Failed, Skip
+
+PACKAGES = ["python3-mpi4py"]
+VERIFIED = ["python3-mpi4py"]
+
+# Without threads: osc/pt2pt refuses windows after MPI_THREAD_MULTIPLE. Processes that are spawned have no node.
+OPTIONS = ["--no-builddir", "--verbose", "--no-threads", "--exclude", "spawn", "--exclude", "dynproc"]
+# The part for `make check`: seconds instead of minutes.
+PART = ["p2p", "cco_buf", "cco_obj", "cco_vec", "rma", "win", "request", "comm", "test_io"]
+EXPLAINED = {
+    # Pattern of class and test, why it fails on the machine.
+    r"TestWinAllocateSharedWorld\.": "ranks of several nodes share no memory: MPI_ERR_RMA_SHARED",
+}
+RESULT = re.compile(r"^(ERROR|FAIL): (\w+) \(([\w.]+)\)", re.MULTILINE)
+TOTAL = re.compile(r"^Ran (\d+) tests in .*\n\n(?:OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
+
+
+def judge(ours, theirs):
+    """The failures of ours that vader has not, each explained."""
+    counts = {}
+    for name, text in (("machine", ours), ("vader", theirs)):
+        totals = TOTAL.findall(text)
+        if not totals or int(totals[0][0]) == 0:
+            raise Failed(f"mpi4py, {name}: no total of its tests")
+        counts[name] = totals[0]
+    if counts["machine"][0] != counts["vader"][0]:
+        raise Failed(f"mpi4py: {counts['machine'][0]} tests, over vader {counts['vader'][0]}")
+    known = {name for _, _, name in RESULT.findall(theirs)}
+    reasons = collections.Counter()
+    for _, _, name in set(RESULT.findall(ours)):
+        why = [reason for pattern, reason in EXPLAINED.items() if re.search(pattern, name)]
+        if name not in known and not why:
+            raise Failed(f"mpi4py: {name} fails, over vader it does not")
+        reasons[why[0] if why else "fails over vader, too"] += 1
+    said = [f"{n}: {why}" for why, n in reasons.items()] or ["no failure"]
+    return (f"{counts['machine'][0]} tests ({counts['machine'][1] or 'all passed'}; over vader "
+            f"{counts['vader'][1] or 'all passed'}); {'; '.join(said)}")
+
+
+def tests_folder(work):
+    """Of the source package; MPI4PY_TEST_DIR names one that is there already."""
+    if "MPI4PY_TEST_DIR" in os.environ:
+        return pathlib.Path(os.environ["MPI4PY_TEST_DIR"])
+    done = subprocess.run([HERE / "mpi4py_source.sh", work / "mpi4py"], check=False)
+    if done.returncode == 77:
+        raise Skip("the tests of mpi4py cannot be had")
+    if done.returncode != 0:
+        raise Failed("mpi4py_source.sh has failed")
+    return work / "mpi4py" / "src" / "test"
+
+
+def check(setting):
+    """Both runs; rank 0 says most."""
+    # /usr/bin/python3 by its full name: another Python has no mpi4py.
+    command = ["/usr/bin/python3", "-B", str(tests_folder(setting.work) / "runtests.py"), *OPTIONS]
+    if not setting.is_whole:
+        for pattern in PART:
+            command += ["--include", pattern]
+    theirs = setting.over_vader("vader", *command, statuses=(0, 1))
+    return judge(setting.on_machine("machine", *command, statuses=(0, 1)), theirs)
