@@ -37,6 +37,7 @@ struct emu_job_plan {
     bool keeps_hostname;                 /* nodes have no names of their own */
     const char *huge_pages;              /* the ranks' EMUNIC_HUGE_PAGES; NULL: as the environment has it */
     const char *components; /* folder of our components for Open MPI: its messages go over them; NULL: as it likes */
+    bool is_over_gni;       /* over btl/gni; else over mtl/portals3 */
     bool wants_links;
     const struct emu_fault_rule *faults; /* of the job's domain */
     uint32_t n_faults;

@@ -259,9 +259,10 @@ static void add_default(struct words *words, const char *variable, const char *n
 }
 
 /*
- * The program's MPI sends over our component, or not at all. One-sided calls become messages, but for windows of
- * MPI_Win_allocate_shared: osc/emunic chooses. Ranks keep their order, because topo/treematch goes by the cores of this
- * host, and fails where these are not those of the nodes.
+ * The program's MPI sends over our component, or not at all. Over Portals one-sided calls become messages, but for
+ * windows of MPI_Win_allocate_shared: osc/emunic chooses. btl/gni tells Open MPI which processes share a node of the
+ * machine. Ranks keep their order, because topo/treematch goes by the cores of this host, and fails where these are not
+ * those of the nodes.
  */
 static void use_components(struct words *words, const struct emu_job_plan *plan)
 {
@@ -270,10 +271,18 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
     add(words, "--mca");
     add(words, "mca_base_component_path");
     add_text(words, "%s:SYS_DEFAULT:USER_DEFAULT", plan->components);
-    add_setting(words, "pml", "cm");
-    add_setting(words, "mtl", "portals3");
-    add_setting(words, "hook_emunic_mtl", "portals3");
-    add_default(words, MCA_PREFIX "osc", "osc", "emunic,pt2pt,sm");
+    add_setting(words, "hook_emunic_layer", plan->is_over_gni ? "gni" : "portals3");
+    if (plan->is_over_gni) {
+        add_setting(words, "pml", "ob1");
+        add_setting(words, "btl", "gni,self");
+        add_setting(words, "osc_rdma_btls", "gni");
+        if (plan->time)
+            add_setting(words, "btl_gni_connect_all", "1");
+    } else {
+        add_setting(words, "pml", "cm");
+        add_setting(words, "mtl", "portals3");
+    }
+    add_default(words, MCA_PREFIX "osc", "osc", plan->is_over_gni ? "rdma,sm" : "emunic,pt2pt,sm");
     add_default(words, MCA_PREFIX "topo", "topo", "basic");
 }
 

@@ -127,8 +127,8 @@ static const struct emu_option options[] = {
     { "bind", 0, "WHERE", "processors that emunic runs on: auto (default), none, or a list as 0-3,8; not the ranks'",
       EMU_OPTION_TEXT(struct run, wanted_bind), .is_valid = emu_bind_is_valid, .refusal = EMU_CLI_BIND_REFUSAL },
     { "mpi", 0, "KIND",
-      "messages of MPI go over the emulated machine, for a program of the installed Open MPI: portals, or auto (which "
-      "is meant without a value, and now takes portals on every machine); gni does not exist yet; none (default)",
+      "messages of MPI go over the emulated machine, for a program of the installed Open MPI: gni, portals, or auto "
+      "(which is meant without a value: gni on Aries and Gemini, portals on the others); none (default)",
       EMU_OPTION_WORD(struct run, mpi, mpi_kinds), .if_missing = "auto" },
     { "datapath", 0, "PATH", "routed: all traffic goes through the daemon; auto (default)",
       EMU_OPTION_WORD(struct run, plan.is_routed, emu_cli_datapaths) },
@@ -276,8 +276,6 @@ static int choose_mpi(struct run *run)
                     run->plan.program[0]);
         return EMU_EXIT_DONE;
     }
-    if (run->mpi == MPI_GNI)
-        return emu_cli_fail("run", "--mpi: there is no component 'gni' yet; --mpi=portals works on every machine");
     r = emu_cli_openmpi(run->components);
     if (r < 0)
         return emu_cli_fail("run",
@@ -506,6 +504,15 @@ static int check_time(const struct run *run, const struct emu_machine *machine)
     return EMU_EXIT_DONE;
 }
 
+/* What the machine had: uGNI on Gemini and on Aries, whose dragonfly is its own; Portals or its like on the others. */
+static void choose_layer(struct run *run, const struct emu_machine *machine)
+{
+    bool had_gni = emu_machine_nic(machine)->device == EMU_DEVICE_GEMINI ||
+                   strcmp(emu_machine_topology(machine), "dragonfly") == 0;
+
+    run->plan.is_over_gni = run->mpi == MPI_GNI || (run->mpi == MPI_AUTO && had_gni);
+}
+
 static int make_plan(struct run *run)
 {
     struct emu_dragonfly_shape shape;
@@ -520,6 +527,7 @@ static int make_plan(struct run *run)
     if (emu_machine_load(run->machine_spec, run->plan.machine_dir, &machine, err, sizeof(err)) < 0)
         return emu_cli_fail("run", "--machine: %s", err);
     run->n_nodes = (run->n_ranks + run->ppn - 1) / run->ppn;
+    choose_layer(run, machine);
     status = check_time(run, machine);
     if (status == EMU_EXIT_DONE)
         status = place_ranks(run, machine);

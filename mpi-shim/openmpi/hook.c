@@ -2,9 +2,9 @@
 /*
  * The check at the end of MPI_Init: the job ends with a message unless messages go over the emulated machine.
  *
- * The variable hook_emunic_mtl is set by `emunic run --mpi`: the component that has to carry them. Open MPI selects its
- * message layer by settings that users, files and
- * programs change; whoever asked for the emulated machine shall not measure TCP or shared memory without knowing.
+ * The variable hook_emunic_layer is set by `emunic run --mpi`: the component that has to carry them. It is the mtl of
+ * pml/cm or, but for self, the only btl of pml/ob1. Open MPI selects its message layer by settings that users, files
+ * and programs change; whoever asked for the emulated machine shall not measure TCP or shared memory without knowing.
  */
 #include <ompi_config.h>
 
@@ -18,6 +18,7 @@
 #include <ompi/mca/pml/base/base.h>
 #include <ompi/mca/rte/rte.h>
 #include <opal/mca/base/mca_base_var.h>
+#include <opal/mca/btl/base/base.h>
 
 static int register_variables(void);
 static int open_component(void);
@@ -45,9 +46,10 @@ static char *wanted;
 
 static int register_variables(void)
 {
-    (void)mca_base_component_var_register(
-        &mca_hook_emunic_component.hookm_version, "mtl", "The message layer that MPI_Init has to select (default: any)",
-        MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY, &wanted);
+    (void)mca_base_component_var_register(&mca_hook_emunic_component.hookm_version, "layer",
+                                          "The component for messages that MPI_Init has to select (default: any)",
+                                          MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_5,
+                                          MCA_BASE_VAR_SCOPE_READONLY, &wanted);
     return OMPI_SUCCESS;
 }
 
@@ -75,10 +77,44 @@ static void refuse_strangers(int argc, char **argv, int requested, int *provided
     _exit(1);
 }
 
+/* The names of the transports that pml/ob1 may use, as "gni,self". */
+static void list_transports(char *list, size_t size)
+{
+    mca_btl_base_selected_module_t *selected;
+
+    list[0] = '\0';
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        size_t length = strlen(list);
+
+        snprintf(list + length, size - length, "%s%s", length > 0 ? "," : "",
+                 selected->btl_component->btl_version.mca_component_name);
+    }
+}
+
+/* Is the wanted one in the list, and besides only self, which is for messages of a process to itself? */
+static bool is_alone(const char *list)
+{
+    char copy[128];
+    char *rest = copy;
+    char *name;
+    bool is_there = false;
+
+    snprintf(copy, sizeof(copy), "%s", list);
+    while ((name = strsep(&rest, ","))) {
+        if (strcmp(name, wanted) == 0)
+            is_there = true;
+        else if (strcmp(name, "self") != 0)
+            return false;
+    }
+    return is_there;
+}
+
 static void check(int argc, char **argv, int requested, int *provided)
 {
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
-    const char *mtl = "none";
+    const char *layer = "none";
+    char transports[128];
 
     (void)argc;
     (void)argv;
@@ -87,12 +123,18 @@ static void check(int argc, char **argv, int requested, int *provided)
     if (!wanted || !wanted[0])
         return;
     if (strcmp(pml, "cm") == 0 && ompi_mtl_base_selected_component)
-        mtl = ompi_mtl_base_selected_component->mtl_version.mca_component_name;
-    if (strcmp(mtl, wanted) == 0)
+        layer = ompi_mtl_base_selected_component->mtl_version.mca_component_name;
+    if (strcmp(layer, wanted) == 0)
         return;
+    if (strcmp(pml, "ob1") == 0) {
+        list_transports(transports, sizeof(transports));
+        layer = transports;
+        if (is_alone(layer))
+            return;
+    }
     opal_output(0,
-                "emunic: Open MPI has selected pml %s, mtl %s instead of cm, %s: its messages would not go over the "
+                "emunic: Open MPI has selected pml %s with %s instead of %s: its messages would not go over the "
                 "emulated machine",
-                pml, mtl, wanted);
+                pml, layer, wanted);
     ompi_rte_abort(1, NULL);
 }
