@@ -278,6 +278,8 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
         add_setting(words, "osc_rdma_btls", "gni");
         if (plan->time)
             add_setting(words, "btl_gni_connect_all", "1");
+        if (plan->time && !getenv(MCA_PREFIX "coll_ce_enable"))
+            add_setting(words, "coll_ce_enable", "1");
     } else {
         add_setting(words, "pml", "cm");
         add_setting(words, "mtl", "portals3");

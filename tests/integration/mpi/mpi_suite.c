@@ -705,6 +705,63 @@ static void collectives(void)
     collective(size > 4 ? 1000 : 20011);
 }
 
+/* Results of a few bytes, in each communicator anew: the engines of the machine may do them. */
+static void small_collective(MPI_Comm comm, int n, int me)
+{
+    long sum = (long)n * (n - 1) / 2, in, out;
+    int pair[2], both[2], least;
+    float part = (float)me + 0.5F, whole = 0;
+    double mine = 1.0 / (me + 1), first = 0, again;
+    char text[17], expected[17];
+
+    for (int i = 0; i < 20; i++) {
+        in = me + i, out = -1;
+        MPI_Allreduce(&in, &out, 1, MPI_LONG, MPI_SUM, comm);
+        EXPECT(out == sum + (long)i * n);
+        pair[0] = me, pair[1] = -me;
+        MPI_Allreduce(pair, both, 2, MPI_INT, MPI_SUM, comm);
+        EXPECT(both[0] == sum && both[1] == -sum);
+        MPI_Allreduce(MPI_IN_PLACE, pair, 2, MPI_INT, MPI_MAX, comm);
+        EXPECT(pair[0] == n - 1 && pair[1] == 0);
+        least = -me;
+        MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, comm);
+        EXPECT(least == 1 - n);
+        in = 1L << (me % 60), out = 0;
+        MPI_Reduce(&in, &out, 1, MPI_LONG, MPI_BOR, i % n, comm);
+        EXPECT(me != i % n || out == (1L << (n < 60 ? n : 60)) - 1);
+        MPI_Reduce(&part, &whole, 1, MPI_FLOAT, MPI_SUM, 0, comm);
+        EXPECT(me != 0 || whole == (float)sum + 0.5F * (float)n);
+        /* The order of a sum does not change. */
+        MPI_Allreduce(&mine, &again, 1, MPI_DOUBLE, MPI_SUM, comm);
+        EXPECT(i < 4 || first == again);
+        first = again;
+        memset(text, 0, sizeof(text));
+        snprintf(expected, sizeof(expected), "%d of %d", i, n);
+        if (me == i % n)
+            memcpy(text, expected, sizeof(text));
+        MPI_Bcast(text, i % 17, MPI_CHAR, i % n, comm);
+        EXPECT(strncmp(text, expected, (size_t)(i % 17)) == 0);
+        MPI_Barrier(comm);
+    }
+}
+
+static void small(void)
+{
+    MPI_Comm half;
+
+    small_collective(MPI_COMM_WORLD, size, rank);
+    for (int i = 0; i < 8; i++) {
+        int half_rank, half_size;
+
+        MPI_Comm_split(MPI_COMM_WORLD, (rank + i) % 2, rank, &half);
+        MPI_Comm_rank(half, &half_rank);
+        MPI_Comm_size(half, &half_size);
+        small_collective(half, half_size, half_rank);
+        MPI_Comm_free(&half);
+    }
+    small_collective(MPI_COMM_WORLD, size, rank);
+}
+
 /* ---- one-sided ---- */
 
 static void onesided(void)
@@ -1089,6 +1146,7 @@ static const struct {
     { "graph", graph },
     { "datatypes", datatypes },
     { "collectives", collectives },
+    { "small", small },
     { "onesided", onesided },
     { "shared", shared },
     { "windows", windows },

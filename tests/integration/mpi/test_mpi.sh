@@ -9,7 +9,7 @@
 suite=$2
 kind=$3
 perf=$4
-n_cases=23
+n_cases=24
 
 # All cases; afterwards the machine has carried them, and nothing is left.
 suite_is_right() {
@@ -135,6 +135,24 @@ test_auto_takes_what_the_machine_had() {
     done
 }
 
+# With engines each small call is one reduction of the NICs: so they take less of the model's time.
+test_collective_engines_do_small_calls() {
+    [ "$kind" = gni ] || return 0
+    local is_on
+    call run --mpi=gni -n 16 --ppn 4 -x OMPI_MCA_coll_ce_enable=1 -x OMPI_MCA_coll_ce_after_calls=0 \
+        -- "$suite" small communicators collectives onesided
+    expect_status 0
+    [ -z "$err" ] || bad "something on stderr: $err"
+    call run --mpi=gni -n 40 --ppn 8 --datapath routed -x OMPI_MCA_coll_ce_enable=1 -- "$suite" small
+    expect_status 0
+    for is_on in 0 1; do
+        OMPI_MCA_coll_ce_enable=$is_on call run --mpi=gni -n 8 --time virtual --json "$dir/json" -- "$suite" small
+        expect_status 0
+        python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["time"]["now_ps"])' "$dir/json" >"$dir/now.$is_on"
+    done
+    [ "$(<"$dir/now.1")" -lt "$(<"$dir/now.0")" ] || bad "$(<"$dir/now.1") ps with engines, $(<"$dir/now.0") without"
+}
+
 # Windows of threads, and windows in the memory of a node: osc/pt2pt has neither.
 test_windows_of_osc_rdma() {
     [ "$kind" = gni ] || return 0
@@ -171,7 +189,7 @@ test_spawned_processes_are_refused_with_a_message() {
 
 run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_the_daemon \
     sixteen_ranks_exchange_everything everything_works_in_virtual_time virtual_time_is_the_same_each_time \
-    a_message_costs_what_the_library_takes_at_each_end \
-    small_limits_lose_nothing windows_of_osc_rdma dynamic_windows_of_osc_pt2pt a_fortran_program_runs \
+    a_message_costs_what_the_library_takes_at_each_end small_limits_lose_nothing collective_engines_do_small_calls \
+    windows_of_osc_rdma dynamic_windows_of_osc_pt2pt a_fortran_program_runs \
     a_killed_rank_ends_the_job_with_one_line without_the_option_a_program_of_mpi_is_told_which_is_missing \
     auto_takes_what_the_machine_had another_message_layer_ends_the_job spawned_processes_are_refused_with_a_message
