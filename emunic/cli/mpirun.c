@@ -276,6 +276,9 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
         add_setting(words, "pml", "ob1");
         add_setting(words, "btl", "gni,self");
         add_setting(words, "osc_rdma_btls", "gni");
+        /* With two levels processes that want the same lock keep each other from it for milliseconds. */
+        if (!getenv(MCA_PREFIX "osc_rdma_locking_mode"))
+            add_setting(words, "osc_rdma_locking_mode", "on_demand");
         if (plan->time)
             add_setting(words, "btl_gni_connect_all", "1");
         if (plan->time && !getenv(MCA_PREFIX "coll_ce_enable"))

@@ -853,7 +853,7 @@ static void windows(void)
 /* All ranks work on the words of rank 0 at once. */
 static void atomics(void)
 {
-    enum { N = 100 };
+    enum { N = 25 };
     static const MPI_Datatype types[] = { MPI_INT, MPI_LONG, MPI_DOUBLE, MPI_FLOAT };
     struct {
         int i[2];

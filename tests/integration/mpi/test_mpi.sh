@@ -40,7 +40,7 @@ test_sixteen_ranks_exchange_everything() {
 
 # Each packet in virtual time, in the order of the model: short messages overtake the end of long ones.
 test_everything_works_in_virtual_time() {
-    local machine
+    local machine limit=300
     for machine in aries gemini seastar; do
         call run --mpi="$kind" -n 4 --ppn 1 --machine "$machine" --time virtual -- "$suite"
         expect_status 0
