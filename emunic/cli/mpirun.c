@@ -286,6 +286,7 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
     } else {
         add_setting(words, "pml", "cm");
         add_setting(words, "mtl", "portals3");
+        add_setting(words, "btl", "self"); /* others would be started all the same, and attach to the NIC */
     }
     add_default(words, MCA_PREFIX "osc", "osc", plan->is_over_gni ? "rdma,sm" : "emunic,pt2pt,sm");
     add_default(words, MCA_PREFIX "topo", "topo", "basic");
