@@ -12,7 +12,28 @@
 
 #include <opal/datatype/opal_convertor.h>
 
+#include "emunic/client/message_cost.h"
+
 #define AT_A_TIME 32 /* messages of one peer before it is another one's turn */
+
+/* ---- what MPI costs in virtual time ---- */
+
+static _Thread_local bool has_paid; /* for a message that mg_sendi() could not send, and that mg_send() will */
+
+/* The first part of a message of MPI: pml/ob1's MATCH, RNDV and RGET are the first three of its tags. */
+static bool begins_message(mca_btl_base_tag_t tag)
+{
+    return tag > MCA_BTL_TAG_PML && tag <= MCA_BTL_TAG_PML + 3;
+}
+
+static void pay(mca_btl_base_tag_t tag)
+{
+    if (!begins_message(tag))
+        return;
+    if (!has_paid)
+        gnii_message_spend(EMU_MESSAGE_SENT);
+    has_paid = false;
+}
 
 /* ---- sending ---- */
 
@@ -82,6 +103,7 @@ int mg_send(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *p
     (void)btl;
     frag->peer = peer;
     frag->tag = tag;
+    pay(tag);
     mg_lock();
     is_sent = is_free(peer) && launch_frag(frag);
     if (!is_sent) {
@@ -128,9 +150,11 @@ static bool try_send(struct mca_btl_base_endpoint_t *peer, struct opal_convertor
             return false;
         }
     }
+    pay(tag);
     mg_lock();
     is_sent = is_free(peer) && send_now(peer, head, tail, tag);
     mg_unlock();
+    has_paid = !is_sent && begins_message(tag);
     if (!is_sent && payload_bytes > 0) {
         size = 0;
         opal_convertor_set_position(convertor, &size);
@@ -268,6 +292,8 @@ static void deliver(struct arrived *arrived)
     mca_btl_base_segment_t segment = { .seg_addr.pval = arrived->data, .seg_len = arrived->header.length_bytes };
     mca_btl_base_descriptor_t descriptor;
 
+    if (begins_message(arrived->tag))
+        gnii_message_spend(EMU_MESSAGE_RECEIVED);
     memset(&descriptor, 0, sizeof(descriptor));
     descriptor.des_segments = &segment;
     descriptor.des_segment_count = 1;
