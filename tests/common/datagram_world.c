@@ -267,6 +267,8 @@ void datagram_world_destroy(struct datagram_world *world)
         emu_lookups_remove_domain(&world->domains[i]);
     }
     emu_datagrams_part.destroy(&world->server);
+    for (uint32_t i = 0; i < world->n_trips; i++)
+        world->trips[i].op->drop(world->trips[i].op);
     emu_lookups_destroy(&world->server);
     free(world);
 }
