@@ -43,6 +43,8 @@ static void add_clock(struct process_scan *sum, const struct clock_end *end, con
     case EMU_VCLOCK_WAITS:
         sum->n_waiting++;
         until_ps = atomic_load_explicit(&c->until_ps, memory_order_relaxed);
+        if (until_ps > TIME_MAX_PS)
+            until_ps = NEVER;
         if (until_ps < end->now_ps)
             until_ps = end->now_ps; /* no clock goes back */
         if (until_ps < sum->until_ps) {
@@ -159,7 +161,7 @@ static uint64_t on_grid(const struct emu_vclock *c, uint64_t now_ps, uint64_t at
 
     if (at_ps <= now_ps)
         return now_ps;
-    if (grid_ps == 0)
+    if (grid_ps == 0 || grid_ps > TIME_MAX_PS)
         return at_ps;
     return now_ps + (at_ps - now_ps + grid_ps - 1) / grid_ps * grid_ps;
 }
@@ -188,7 +190,9 @@ static void take_request(struct emu_virtual *v, struct clock_end *end, const str
 
     if (state > EMU_VCLOCK_UNFENCED)
         state = EMU_VCLOCK_AWAY;
-    if (now_ps > end->now_ps && now_ps < NEVER) {
+    if (now_ps > TIME_MAX_PS)
+        now_ps = TIME_MAX_PS;
+    if (now_ps > end->now_ps) {
         end->now_ps = now_ps;
         if (!end->is_moved_by_cpu)
             end->is_absent = false;

@@ -18,6 +18,9 @@
 
 #define NEVER EMU_VCLOCK_NEVER
 
+/* What a process says is cut here (53 days), so that no sum of times turns over. */
+#define TIME_MAX_PS (NEVER / 4)
+
 /* A clock as emunic takes it. */
 struct clock_end {
     uint32_t state;       /* enum emu_vclock_state, as last read */

@@ -41,17 +41,25 @@ static uint64_t order_of(const struct emu_port_end *port)
     return p ? p->order : UINT64_MAX;
 }
 
+/* When its thread posted the command, as the thread says. */
+static uint64_t posted_ps(const struct emu_port_end *port, uint64_t place)
+{
+    const _Atomic uint64_t *times = (const _Atomic uint64_t *)((const char *)port->segment + port->ring.times_off);
+    uint64_t at_ps = atomic_load_explicit(&times[place & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
+
+    return at_ps < TIME_MAX_PS ? at_ps : TIME_MAX_PS;
+}
+
 /* When the first command of the port is due. NEVER: there is none, or it waits. */
 static uint64_t command_ps(const struct emu_port_end *port)
 {
-    const _Atomic uint64_t *times = (const _Atomic uint64_t *)((const char *)port->segment + port->ring.times_off);
     uint64_t at_ps;
 
     /* Pairs with the release in emu_port_publish(). */
     if (port->ring.is_held || port->domain->job.suspension != EMU_RUNS ||
         atomic_load_explicit(&port->segment->tail, memory_order_acquire) == port->ring.head)
         return NEVER;
-    at_ps = atomic_load_explicit(&times[port->ring.head & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
+    at_ps = posted_ps(port, port->ring.head);
     return at_ps > port->ring.held_until_ps ? at_ps : port->ring.held_until_ps;
 }
 
@@ -340,8 +348,7 @@ void emu_virtual_let_go(struct emu_port_end *port)
 void emu_virtual_served(struct emu_port_end *port)
 {
     struct emu_virtual *v = virtual_of(port->server);
-    const _Atomic uint64_t *times = (const _Atomic uint64_t *)((const char *)port->segment + port->ring.times_off);
-    uint64_t at_ps = atomic_load_explicit(&times[(port->ring.head - 1) & (EMU_RING_SLOTS - 1)], memory_order_relaxed);
+    uint64_t at_ps = posted_ps(port, port->ring.head - 1);
 
     if (at_ps + v->clock_ps < v->time.now_ps && at_ps >= port->ring.let_go_ps && at_ps >= v->network.released_ps)
         emu_lag_note_late(v, port->member->virtual_process, v->time.now_ps - at_ps);

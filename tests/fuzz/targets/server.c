@@ -22,7 +22,7 @@
 static struct emu_server *server;
 static char name[EMU_SERVER_NAME_MAX];
 
-static void start(void)
+static void start(const struct emu_time_options *time)
 {
     static const uint32_t nids[FUZZ_NODES] = { 0, 1 };
     const struct emu_domain_spec spec = { .ptag = FUZZ_PTAG,
@@ -31,15 +31,27 @@ static void start(void)
                                           .n_ranks = FUZZ_NODES,
                                           .rank_nids = nids,
                                           .flags = EMU_TABLE_ROUTED };
-    struct emu_server_options options = {
-        .name = name, .machine = "seastar", .machine_dir = EMU_TEST_MACHINE_DIR, .bind = "none", .ready_fd = -1
-    };
+    struct emu_server_options options = { .name = name,
+                                          .machine = time ? "seastar:x=2,y=2,z=2" : "seastar",
+                                          .machine_dir = EMU_TEST_MACHINE_DIR,
+                                          .bind = "none",
+                                          .ready_fd = -1,
+                                          .time = time };
     struct emu_domain *domain;
     char err[400];
 
     snprintf(name, sizeof(name), "fuzz-%d", (int)getpid());
     fuzz_require(emu_daemon_create(&options, &server, err, sizeof(err)) == 0, "an emunic starts");
     fuzz_require(emu_domain_create(server, &spec, &domain) == 0, "a domain begins");
+}
+
+void fuzz_server_begin_virtual(void)
+{
+    static const struct emu_time_options time = { .poll_ps = 10000, .max_lag_ppm = 1000000 };
+
+    if (server)
+        emu_server_destroy(server);
+    start(&time);
 }
 
 void fuzz_server_turn(void)
@@ -90,7 +102,7 @@ static void open_client(struct fuzz_client *client, enum emu_socket_kind kind)
                            .hello = { .abi_version = EMU_ABI_VERSION } };
 
     if (!server)
-        start();
+        start(NULL);
     *client = (struct fuzz_client){ .fd = emu_socket_connect(name, kind), .doorbell = -1 };
     fuzz_require(client->fd >= 0, "a client connects");
     fuzz_require(fcntl(client->fd, F_SETFL, O_NONBLOCK) == 0, "it does not wait");

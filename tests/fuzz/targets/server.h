@@ -26,6 +26,8 @@ struct fuzz_client {
     int doorbell;
 };
 
+/* Before the clients of an input: an emunic in virtual time, whose time begins anew. */
+void fuzz_server_begin_virtual(void);
 /* Rounds of the loop, and a look at all connections. */
 void fuzz_server_turn(void);
 void fuzz_client_open(struct fuzz_client *client);
