@@ -22,6 +22,8 @@ class Setting:
         self.ranks = args.ranks
         self.machine = args.machine
         self.datapath = args.datapath
+        self.layer = args.layer
+        self.is_over_gni = args.layer == "gni" or (args.layer == "auto" and args.machine in ("aries", "gemini"))
         self.limit_s = args.limit
         self.folder = folder
         self.is_whole = args.whole
@@ -29,7 +31,7 @@ class Setting:
     def on_machine(self, name, *command, options=(), statuses=(0,)):
         """Output of a job on the emulated machine, which has carried it."""
         links = self.folder / f"{name}.json"
-        output = self._run(name, [self.emunic, "run", "--mpi", "-n", str(self.ranks), "--machine", self.machine,
+        output = self._run(name, [self.emunic, "run", f"--mpi={self.layer}", "-n", str(self.ranks), "--machine", self.machine,
                                   "--datapath", self.datapath, "--json", str(links), *options, "--", *command], statuses)
         self.flows = json.loads(links.read_text())["flows"]
         if sum(flow["payload_bytes"] for flow in self.flows) == 0 or any(flow["errors"] for flow in self.flows):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs an MPI program of Debian, unmodified, over the emulated machine, and judges what it has computed.
 
-    run.py BUILD EMUNIC PROGRAM [--ranks N] [--machine M] [--datapath P] [--whole] [--only-installed]
-           [--limit S]
+    run.py BUILD EMUNIC PROGRAM [--ranks N] [--machine M] [--datapath P] [--layer L] [--whole]
+           [--only-installed] [--limit S]
 
 Exit status: 0 passed, 1 failed, 2 wrong usage, 77 the program cannot be installed.
 """
@@ -53,6 +53,7 @@ def main():
     parser.add_argument("--ranks", type=int, choices=sorted(hpcc.GRIDS), default=2)
     parser.add_argument("--machine", default="aries")
     parser.add_argument("--datapath", choices=("auto", "routed"), default="auto")
+    parser.add_argument("--layer", choices=("auto", "gni", "portals"), default="auto", help="of emunic run --mpi")
     parser.add_argument("--whole", action="store_true", help="of mpi4py all tests")
     parser.add_argument("--only-installed", action="store_true", help="install nothing")
     parser.add_argument("--limit", type=int, default=300, help="seconds of one job")
