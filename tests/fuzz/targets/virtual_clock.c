@@ -87,9 +87,9 @@ static void step(struct member *m, struct fuzz_bytes *in)
 {
     uint8_t what = fuzz_u8(in);
 
-    if (what < 140)
+    if (what < 70)
         ask(m, in);
-    else if (what < 200)
+    else if (what < 100)
         scribble(m, in);
     else
         post(m, in);
