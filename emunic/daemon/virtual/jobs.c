@@ -2,10 +2,10 @@
 /*
  * Several jobs in one virtual time.
  *
- * Hosts start jobs at any time, so jobs that are to disturb each other alike in each run begin together: at
- * the end of the first fence of each, when as many jobs as wanted have come to theirs. All are at the next whole
- * millisecond then: what a job has needed up to its fence, and which job came first, changes nothing as long as that is
- * less. A job that ends without a fence has come, too: nobody waits for it any more.
+ * Hosts start jobs at any time, so jobs that are to disturb each other alike in each run begin together: at the end of
+ * the first fence of each, when as many jobs as wanted have come to theirs. All are at the next whole millisecond then:
+ * what a job has needed up to its fence, and which job came first, does not move the begin as long as that is less. A
+ * job that ends without a fence has come, too: nobody waits for it any more.
  */
 #include <errno.h>
 #include <stdlib.h>
