@@ -279,8 +279,10 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
         /* With two levels processes that want the same lock keep each other from it for milliseconds. */
         if (!getenv(MCA_PREFIX "osc_rdma_locking_mode"))
             add_setting(words, "osc_rdma_locking_mode", "on_demand");
-        if (plan->time)
+        if (plan->time) {
             add_setting(words, "btl_gni_connect_all", "1");
+            add_setting(words, "btl_gni_polled_ranks", "0");
+        }
         if (plan->time && !getenv(MCA_PREFIX "coll_ce_enable"))
             add_setting(words, "coll_ce_enable", "1");
     } else {

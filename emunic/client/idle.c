@@ -367,14 +367,11 @@ static bool is_patient(const struct emu_idle *idle)
     return idle->is_far || atomic_load_explicit(&idle->nap_until_ns, memory_order_relaxed) != 0;
 }
 
-bool emu_port_relax(struct emu_port *port, uintptr_t polled)
+/* In functional time. */
+static bool relax(struct emu_port *port, uint32_t polls, uint32_t in_a_row)
 {
     struct emu_idle *idle = &port->idle;
-    uint32_t polls = count_poll(port);
-    uint32_t in_a_row = polls - atomic_load_explicit(&idle->found_at, memory_order_relaxed);
 
-    if (port->times)
-        return emu_virtual_port_relax(port, in_a_row, polled);
     /* Others than our job may want the core as well: never spin for long without asking. */
     if (is_core_shared(port) || (in_a_row > FREE_POLLS && is_patient(idle))) {
         make_room(port, in_a_row);
@@ -387,6 +384,35 @@ bool emu_port_relax(struct emu_port *port, uintptr_t polled)
         return false;
     yield_is_slow(port, emu_clock_ns());
     return true;
+}
+
+bool emu_port_relax(struct emu_port *port, uintptr_t polled)
+{
+    uint32_t polls, in_a_row;
+
+    if (!port->times && atomic_load_explicit(&port->idle.is_in_rounds, memory_order_relaxed))
+        return false;
+    polls = count_poll(port);
+    in_a_row = polls - atomic_load_explicit(&port->idle.found_at, memory_order_relaxed);
+    if (port->times)
+        return emu_virtual_port_relax(port, in_a_row, polled);
+    return relax(port, polls, in_a_row);
+}
+
+void emu_port_poll_in_rounds(struct emu_port *port)
+{
+    atomic_store_explicit(&port->idle.is_in_rounds, true, memory_order_relaxed);
+}
+
+void emu_port_end_round(struct emu_port *port, bool may_yield)
+{
+    uint32_t polls;
+
+    if (port->times)
+        return;
+    polls = count_poll(port);
+    if (may_yield)
+        relax(port, polls, polls - atomic_load_explicit(&port->idle.found_at, memory_order_relaxed));
 }
 
 bool emu_port_relax_among(struct emu_port *port, uintptr_t polled, uint32_t n_things)

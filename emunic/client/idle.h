@@ -15,6 +15,7 @@ struct emu_idle {
     uint32_t n_cpus;                /* that this process may run on */
     bool is_counted;                /* the port, among those of this process */
     bool is_far;                    /* the domain has nodes on other hosts */
+    _Atomic bool is_in_rounds;      /* the caller ends its rounds of polls itself */
     _Atomic uint32_t empty_polls;   /* of all threads, roughly */
     _Atomic uint32_t found_at;      /* of those, at the last poll that found something, roughly */
     _Atomic uint32_t shared;        /* 0: the core is ours; else so many quick yields in turn until it counts so */

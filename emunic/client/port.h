@@ -167,6 +167,18 @@ bool emu_port_relax(struct emu_port *port, uintptr_t polled);
 /* The same for a caller that polls so many things in turn: it does not rest before each may have had its turn. */
 bool emu_port_relax_among(struct emu_port *port, uintptr_t polled, uint32_t n_things);
 
+/*
+ * For a caller that ends its rounds of polls itself: from now on the two above return at once, without a yield, in
+ * functional time. Any thread.
+ */
+void emu_port_poll_in_rounds(struct emu_port *port);
+
+/*
+ * The end of a round that found nothing: what emu_port_relax() does for a single poll, but for yields and waits if the
+ * caller yields. Nothing in virtual time.
+ */
+void emu_port_end_round(struct emu_port *port, bool may_yield);
+
 /* A poll has found something: the next empty ones are the first in a row. */
 static inline void emu_port_found(struct emu_port *port)
 {

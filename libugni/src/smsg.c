@@ -652,6 +652,18 @@ static inline void expect_send(const struct gnii_smsg *s)
         emu_lane_expect(&s->out_lane, s->out_addr + CONTROL_BYTES + s->out_slot * s->out_stride_bytes, true);
 }
 
+/*
+ * Of a stream of messages the one after next is known as well, and its line comes while the next one is written. That
+ * next one's line stays where it is: a peer that answers each message polls it.
+ */
+static inline void expect_stream(const struct gnii_smsg *s)
+{
+    uint32_t slot = s->out_slot + 1 == s->out_credits ? 0 : s->out_slot + 1;
+
+    if (s->out_lane.epoch != 0)
+        emu_lane_expect(&s->out_lane, s->out_addr + CONTROL_BYTES + slot * s->out_stride_bytes, false);
+}
+
 /* A message as the program gives it. */
 struct message {
     struct emu_lane_piece header;
@@ -704,6 +716,7 @@ static inline gni_return_t send_message(struct gnii_ep *ep, const struct message
     s->sent++;
     if (++s->out_slot == s->out_credits)
         s->out_slot = 0;
+    expect_stream(s);
     ep->outstanding++;
     ep->cq->in_use++;
     return GNI_RC_SUCCESS;
@@ -783,6 +796,7 @@ static inline void release_slot(struct gnii_ep *ep)
     if (++s->in_slot == s->in_credits)
         s->in_slot = 0;
     atomic_store_explicit(&ep->nic->next_slot, in_slot(s), memory_order_relaxed);
+    __builtin_prefetch(in_slot(s));
     if (peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
         return_credits(ep, peer_starves);
 }

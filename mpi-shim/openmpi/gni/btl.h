@@ -21,12 +21,13 @@
 
 #include <gni_pub.h>
 
-#define MG_WILDCARDS  4u    /* datagrams that wait for peers which connect to us */
-#define MG_POSTS      512u  /* puts, gets and atomics at the NIC */
-#define MG_SLOTS      256u  /* bounce buffers of the NIC */
-#define MG_SLOT_BYTES 4160u /* one holds 4096 bytes and the words at both ends */
-#define MG_INLINE     8192u /* bytes of the longest message that this component sends as one */
-#define MG_WORD       4u    /* what a get reads: alignment of its remote address and of its length */
+#define MG_WILDCARDS    4u    /* datagrams that wait for peers which connect to us */
+#define MG_POSTS        512u  /* puts, gets and atomics at the NIC */
+#define MG_SLOTS        256u  /* bounce buffers of the NIC */
+#define MG_SLOT_BYTES   4160u /* one holds 4096 bytes and the words at both ends */
+#define MG_POLLED_RANKS 64u   /* processes of a job whose mailboxes are looked into one by one, at most */
+#define MG_INLINE       8192u /* bytes of the longest message that this component sends as one */
+#define MG_WORD         4u    /* what a get reads: alignment of its remote address and of its length */
 
 /* How to reach a process. */
 struct mg_address {
@@ -147,6 +148,7 @@ struct mg_nic {
     gni_cq_handle_t own_queue;   /* sends and posts */
     gni_cq_handle_t other_queue; /* messages of others */
     uint32_t n_own;              /* entries that must still come to own_queue */
+    uint32_t n_posts;            /* of these, of puts, gets and atomics */
     uint8_t *slots;              /* owned, MG_SLOTS bounce buffers */
     gni_mem_handle_t slots_memory;
     uint8_t *free_slots[MG_SLOTS];
@@ -164,6 +166,7 @@ struct mg {
     int credits;       /* short messages under way to one process; 0: likewise */
     int fma_limit;     /* bytes of the longest put or get by FMA */
     bool connects_all; /* without datagrams */
+    int polled_ranks;  /* so many processes at most look into all mailboxes instead of a queue */
     /* connections */
     uint32_t rank;
     uint32_t n_ranks;
@@ -173,6 +176,9 @@ struct mg {
     struct mg_hello first; /* likewise, as on the card */
     uint32_t mailbox_bytes;
     /* messages */
+    bool polls_mailboxes;                                       /* instead of other_queue */
+    struct mca_btl_base_endpoint_t *connected[MG_POLLED_RANKS]; /* borrowed, if so */
+    uint32_t n_connected;
     struct mca_btl_base_endpoint_t *first_waiting;
     struct mca_btl_base_endpoint_t *first_readable;
     struct mca_btl_base_endpoint_t **readable_end;

@@ -44,6 +44,10 @@ static int register_variables(void)
                  &mg.message_bytes);
     add_variable("credits", "Short messages under way to one process (0: by the number of processes)", &mg.credits);
     add_variable("fma_limit", "Bytes of the longest put or get by FMA; longer ones are block transfers", &mg.fma_limit);
+    mg.polled_ranks = 16;
+    add_variable("polled_ranks",
+                 "Jobs of so many processes at most look into each mailbox instead of a queue of events",
+                 &mg.polled_ranks);
     mg.connects_all = false;
     (void)mca_base_component_var_register(&mca_btl_gni_component.btl_version, "connect_all",
                                           "Mailboxes for all processes are made at the beginning, without datagrams",

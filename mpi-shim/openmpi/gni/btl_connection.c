@@ -56,8 +56,9 @@ static struct mg_slab *make_slab(uint32_t n)
     slab->memory = mmap(NULL, slab->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (slab->memory == MAP_FAILED)
         mg_fail("no memory for mailboxes");
-    rc = GNI_MemRegister(mg.nic.nic, (uint64_t)(uintptr_t)slab->memory, slab->bytes, mg.nic.other_queue,
-                         GNI_MEM_READWRITE, (uint32_t)-1, &slab->handle);
+    rc =
+        GNI_MemRegister(mg.nic.nic, (uint64_t)(uintptr_t)slab->memory, slab->bytes,
+                        mg.polls_mailboxes ? NULL : mg.nic.other_queue, GNI_MEM_READWRITE, (uint32_t)-1, &slab->handle);
     mg_must(rc, "GNI_MemRegister");
     slab->next = mg.slabs;
     mg.slabs = slab;
@@ -123,6 +124,8 @@ static void finish(struct mca_btl_base_endpoint_t *peer)
         mg_fail("rank %u has another version of this component", peer->rank);
     mg_must(GNI_SmsgInit(mg_end_point(peer), &peer->own.mailbox, &peer->other.mailbox), "GNI_SmsgInit");
     peer->state = MG_CONNECTED;
+    if (mg.polls_mailboxes)
+        mg.connected[mg.n_connected++] = peer;
     mg_readable(peer);
 }
 

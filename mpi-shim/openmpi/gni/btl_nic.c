@@ -14,6 +14,8 @@
 #include <ompi/mca/rte/rte.h>
 #include <opal/mca/pmix/pmix.h>
 
+#include "libugni/src/rounds.h"
+
 #define OWN_ENTRIES 4096u
 #define QUEUE_MIN   1024u
 #define QUEUE_MAX   65536u
@@ -24,7 +26,8 @@ static const struct {
     uint32_t n_ranks;
     int message_bytes;
     int credits;
-} sizes[] = { { 64, 8192, 16 }, { 256, 4096, 16 }, { 1024, 1024, 16 }, { UINT32_MAX, 512, 8 } };
+} sizes[] = { { 8, 8192, 64 },   { 16, 8192, 32 },   { 64, 8192, 16 },
+              { 256, 4096, 16 }, { 1024, 1024, 16 }, { UINT32_MAX, 512, 8 } };
 
 static int fail(const char *what, gni_return_t rc)
 {
@@ -54,6 +57,7 @@ static void choose_sizes(void)
         i++;
     mg.message_bytes = clamp(mg.message_bytes > 0 ? mg.message_bytes : sizes[i].message_bytes, 256, MG_INLINE);
     mg.credits = clamp(mg.credits > 0 ? mg.credits : sizes[i].credits, 1, 1024);
+    mg.polls_mailboxes = mg.n_ranks <= (uint32_t)clamp(mg.polled_ranks, 0, MG_POLLED_RANKS);
     mg.fma_limit = clamp(mg.fma_limit, 0, 1 << 20);
     most = (size_t)mg.message_bytes - sizeof(struct mg_header);
     limit(&mg.super.btl_eager_limit, most);
@@ -160,6 +164,7 @@ int mg_open(void)
     mg.peers = calloc(mg.n_ranks, sizeof(struct mca_btl_base_endpoint_t *));
     if (mg.peers && mg_make_fragments() == 0 && mg_make_posts() == 0 && attach() == 0 && make_queues() == 0 &&
         make_slots() == 0 && mg_make_cache() == 0 && mg_listen() == 0 && tell_others() == 0) {
+        gnii_rounds_begin(mg.nic.nic);
         mg.super.btl_atomic_flags = mg_atomics(mg.nic.device);
         return 0;
     }

@@ -4,14 +4,22 @@
  */
 #include "mpi-shim/openmpi/gni/btl.h"
 
+#include <opal/runtime/opal_progress.h>
+
+#include "libugni/src/rounds.h"
+
 #define EVENTS_AT_A_TIME 64
-#define DATAGRAM_ROUND   64u /* a busy process looks for datagrams each so many calls */
+#define DATAGRAM_ROUND   8u   /* datagrams are looked for each so many calls, unless messages wait for a connection */
+#define OWN_ROUND        16u  /* ends of sends tell nothing but losses: they are looked for each so many calls, */
+#define OWN_WAITING      256u /* or when so many wait */
 
 static void lose(gni_cq_entry_t entry)
 {
     bool is_message = GNI_CQ_GET_TYPE(entry) == GNI_CQ_EVENT_TYPE_SMSG;
 
     mg.nic.n_own--;
+    if (!is_message)
+        mg.nic.n_posts--;
     mg_lost((uint32_t)(is_message ? GNI_CQ_GET_MSG_ID(entry) : GNI_CQ_GET_INST_ID(entry)));
 }
 
@@ -36,6 +44,7 @@ static int poll_own(void)
         n++;
         if (GNI_CQ_GET_TYPE(entry) != GNI_CQ_EVENT_TYPE_POST)
             continue;
+        mg.nic.n_posts--;
         mg_must(GNI_GetCompleted(mg.nic.own_queue, entry, &descriptor), "GNI_GetCompleted");
         mg_completed(descriptor);
     }
@@ -48,6 +57,13 @@ static void look_everywhere(void)
     for (uint32_t i = 0; i < mg.n_ranks; i++)
         if (mg.peers[i])
             mg_readable(mg.peers[i]);
+}
+
+/* Messages have no events: few mailboxes are looked into more quickly than a queue and then one of them. */
+static void look_into_mailboxes(void)
+{
+    for (uint32_t i = 0; i < mg.n_connected; i++)
+        mg_readable(mg.connected[i]);
 }
 
 static int poll_others(void)
@@ -75,12 +91,17 @@ static int poll_others(void)
 int mg_progress(void)
 {
     static uint32_t calls;
-    int n;
+    int n = 0;
 
+    calls++;
     mg_lock();
-    n = poll_own();
-    n += poll_others();
-    if (n == 0 || ++calls % DATAGRAM_ROUND == 0)
+    if (mg.nic.n_posts > 0 || mg.nic.n_own > OWN_WAITING || calls % OWN_ROUND == 0)
+        n += poll_own();
+    if (mg.polls_mailboxes)
+        look_into_mailboxes();
+    else
+        n += poll_others();
+    if (mg.first_waiting || calls % DATAGRAM_ROUND == 0)
         n += mg_poll_datagrams();
     if (mg.has_lost)
         mg_lost(mg.lost_rank);
@@ -92,5 +113,7 @@ int mg_progress(void)
     n = mg_read_messages();
     n += mg_call_back_works();
     n += mg_call_back_sends();
+    if (n == 0)
+        gnii_rounds_end_one(mg.nic.nic, !opal_progress_yield_when_idle); /* or opal_progress() yields */
     return n;
 }

@@ -167,6 +167,7 @@ static bool post_next(struct mg_work *work)
     if (post->slot)
         mg.nic.n_free_slots--;
     mg.nic.n_own++;
+    mg.nic.n_posts++;
     work->n_posted++;
     if (work->kind == MG_ATOMIC)
         piece.bytes = work->left_bytes;
