@@ -24,14 +24,15 @@ def libfabric(build, n):
     return process.figures(process.run([program, "-p", "-n", str(n)]))
 
 
-def open_mpi(build, n):
-    program = build / "bench/mpi_pingpong"
+def open_mpi(build, n, name, n_ranks):
+    """The installed Open MPI over its own shared memory."""
+    program = build / "bench" / name
     mpirun = shutil.which("mpirun.openmpi")
     if not program.exists() or mpirun is None:
         raise process.Missing("libopenmpi-dev is not installed")
     env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    command = [mpirun, "-n", "2", "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl",
-               "self,vader", program, "-p", "-n", str(n)]
+    command = [mpirun, "-n", str(n_ranks), "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca",
+               "btl", "self,vader", program, *(["-p"] if n_ranks == 2 else []), "-n", str(n)]
     return process.figures(process.run(command, env))
 
 

@@ -15,7 +15,7 @@ flags="-std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -I$root"
 "$here/../thirdparty/ucx/build.sh" "$build" || echo "bench: without UCX" >&2
 
 mkdir -p "$out"
-rm -f "$out/fabric_shm" "$out/mpi_pingpong" "$out/mpi_exchange" "$out/mpi_exchange_smpi" "$out/mpi_pingpong_source" "$out/shmem_rank"
+rm -f "$out/fabric_shm" "$out/mpi_pingpong" "$out/mpi_group" "$out/mpi_exchange" "$out/mpi_exchange_smpi" "$out/mpi_pingpong_source" "$out/shmem_rank"
 # The flags are lists.
 # shellcheck disable=SC2046,SC2086
 if pkg-config --exists libfabric 2>/dev/null; then
@@ -25,6 +25,7 @@ fi
 # shellcheck disable=SC2086
 if command -v mpicc.openmpi >/dev/null 2>&1; then
     mpicc.openmpi $flags -o "$out/mpi_pingpong" "$here/mpi_pingpong.c" "$here/common.c" &&
+        mpicc.openmpi $flags -o "$out/mpi_group" "$here/mpi_group.c" "$here/common.c" &&
         mpicc.openmpi $flags -o "$out/mpi_exchange" "$here/mpi_exchange.c" "$here/common.c" ||
         echo "bench: without Open MPI" >&2
 fi

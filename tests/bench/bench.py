@@ -42,7 +42,11 @@ def parts(build, n, idle_s):
         *pair_parts(build, ROUTED, n // 4, programs),
         ("libfabric shm", "libfabric shm", lambda: alternatives.libfabric(build, n)),
         *pair_parts(build, ROUTED_CMA, n // 4, programs),
-        ("open mpi", "Open MPI", lambda: alternatives.open_mpi(build, n)),
+        *((who, f"Open MPI, {program} of {n_ranks}: {who}", lambda f=function, p=program, r=n_ranks: f(p, r))
+          for program, n_ranks in (("mpi_pingpong", 2), ("mpi_group", 2), ("mpi_group", 4), ("mpi_group", 16))
+          for who, function in (("open mpi", lambda p, r: alternatives.open_mpi(build, n, p, r)),
+                                ("emunic mpi gni", lambda p, r: ours.mpi(build, n, "gni", p, r)),
+                                ("emunic mpi portals", lambda p, r: ours.mpi(build, n, "portals", p, r)))),
         ("mpi over vader", "Open MPI from source, btl/vader",
          lambda: alternatives.open_mpi_of_source(build, n, "vader")),
         ("mpi over ugni", "Open MPI from source, btl/ugni", lambda: alternatives.open_mpi_of_source(build, n, "ugni")),

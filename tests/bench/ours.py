@@ -58,6 +58,16 @@ def portals(build, path, n):
     return process.figures(process.run(command, env))
 
 
+def mpi(build, n, layer, name, n_ranks):
+    """The same program of the installed Open MPI as in alternatives.open_mpi(), each rank on a node of its own."""
+    program = build / "bench" / name
+    if not program.exists():
+        raise process.Missing("libopenmpi-dev is not installed")
+    command = [build / "emunic/emunic", "run", "--quiet", f"--mpi={layer}", "-n", str(n_ranks), "--ppn", "1",
+               "--machine", "aries", "--", program, *(["-p"] if n_ranks == 2 else []), "-n", str(n)]
+    return process.figures(process.run(command))
+
+
 def virtual_mpi(build, n, n_ranks):
     """The installed Open MPI over mtl/portals3 in virtual time: each packet crosses the simulated network."""
     program = build / "bench/mpi_exchange"

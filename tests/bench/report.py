@@ -73,6 +73,16 @@ TARGETS = [
      [posix("message8_half_round_trip")], 1, "<=", 1),
     *((f"BTE put {size_text(size)} / memcpy", ("put_bandwidth", size, DIRECT), [limit("memcpy", size)], 1, ">=", 0.95)
       for size in (65536, 262144, 1048576, 4194304)),
+    *((f"MPI over {layer}, {text} / vader", (metric, size, f"emunic mpi {layer}"), [(metric, size, "open mpi")], 1,
+       relation, bound)
+      for layer in ("gni", "portals")
+      for text, metric, size, relation, bound in (
+          ("8 bytes", "message8_half_round_trip", None, "<=", 1.5),
+          ("message rate", "message8_rate", None, ">=", 0.7),
+          ("1 MiB", "message_bandwidth", 1048576, ">=", 1),
+          *((f"{what} of {n}", f"mpi_{name}{n}_time", None, "<=", 1)
+            for what, name in (("barrier", "barrier"), ("8-byte sum", "sum")) for n in (2, 4, 16)),
+          ("put and flush", "mpi_put8_flush_time", None, "<=", 1))),
     ("MPI 8 bytes, btl/ugni / btl/vader", ("message8_half_round_trip", None, MPI_UGNI),
      [("message8_half_round_trip", None, MPI_VADER)], 1, "<=", 2),
     ("MPI 1 MiB, btl/ugni / btl/vader", ("message_bandwidth", 1048576, MPI_UGNI),
