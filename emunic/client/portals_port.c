@@ -140,7 +140,7 @@ static void report_stuck(struct emu_portals *p, uint32_t port)
 
 bool emu_portals_wait_for_lock(struct emu_portals *p, struct emu_ptl_ni *ni, uint32_t port, uint32_t generation)
 {
-    uint64_t reported_ns = emu_clock_ns();
+    uint64_t reported_ns = 0;
     uint32_t tries = 0;
 
     while (!emu_ptl_try_lock(ni, p->holder)) {
@@ -150,6 +150,8 @@ bool emu_portals_wait_for_lock(struct emu_portals *p, struct emu_ptl_ni *ni, uin
             _mm_pause();
             continue;
         }
+        if (reported_ns == 0)
+            reported_ns = emu_clock_ns();
         sched_yield();
         if (tries % (SPINS_PER_YIELD * YIELDS_PER_LOOK) != 0)
             continue;

@@ -9,7 +9,7 @@
  * Nobody tells us when a program unmaps memory, or maps something else in its place; then a window shows pages that the
  * program does not have any more. Therefore each look-up asks the kernel again what is mapped there (one system call on
  * Linux 6.11, PROCMAP_QUERY): pages that are not those of the space file at their own address are adopted anew, at
- * the same place of the file, or the memory counts as in no region. A descriptor's memory must exist as long as the
+ * the same place of the file, or the memory counts as in no region. An owner may promise that memory stays. A descriptor's memory must exist as long as the
  * descriptor, so nothing needs to be asked later.
  *
  * Adopting loses no write as long as nobody writes these pages by process_vm_* meanwhile. The caller holds the
@@ -72,6 +72,26 @@ static const struct emu_region *region_of(const struct emu_regions *r, uint64_t 
             return &r->list[i];
     }
     return NULL;
+}
+
+bool emu_regions_keep(struct emu_regions *r, uint64_t addr, uint64_t len_bytes)
+{
+    if (r->n_kept == EMU_REGIONS_KEPT_MAX)
+        return false;
+    r->kept[r->n_kept][0] = emu_page_up(addr);
+    r->kept[r->n_kept][1] = emu_page_down(addr + len_bytes);
+    r->n_kept++;
+    return true;
+}
+
+/* Has its owner promised that it stays as it is? */
+static bool is_kept(const struct emu_regions *r, uint64_t first, uint64_t end)
+{
+    for (uint32_t i = 0; i < r->n_kept; i++) {
+        if (r->kept[i][0] <= first && end <= r->kept[i][1])
+            return true;
+    }
+    return false;
 }
 
 /* Are these pages those of the space file at their own address? Quick, where the kernel can tell. */
@@ -188,7 +208,7 @@ bool emu_regions_find(struct emu_regions *r, uint64_t addr, uint64_t len_bytes, 
     if (r->is_off || len_bytes == 0 || end <= first)
         return false;
     region = region_of(r, first, end);
-    if (region && !is_in_place(r, first, end) &&
+    if (region && !is_kept(r, first, end) && !is_in_place(r, first, end) &&
         (!may_adopt || has_other_ports(r->port) || !emu_space_cover(r->port, first, end - first, true)))
         return false;
     if (!region && may_adopt)

@@ -12,7 +12,8 @@
 struct emu_maps;
 struct emu_port;
 
-#define EMU_REGIONS_MAX 32u
+#define EMU_REGIONS_MAX      32u
+#define EMU_REGIONS_KEPT_MAX 4u
 
 struct emu_region {
     uint64_t first;
@@ -25,6 +26,8 @@ struct emu_regions {
     struct emu_port *port; /* borrowed */
     struct emu_region list[EMU_REGIONS_MAX];
     uint32_t n;
+    uint64_t kept[EMU_REGIONS_KEPT_MAX][2]; /* whole pages */
+    uint32_t n_kept;
     uint32_t n_refused; /* ranges that could not be adopted, lately */
     uint64_t refused[8][2];
     uint64_t ino;          /* of the space file; 0 not known yet */
@@ -34,6 +37,12 @@ struct emu_regions {
 
 void emu_regions_init(struct emu_regions *regions, struct emu_port *port);
 void emu_regions_fini(struct emu_regions *regions);
+
+/*
+ * The caller promises that these bytes stay mapped as they are until emu_regions_fini(), so that nobody has to ask. Only
+ * whole pages within them count. False: it has promised EMU_REGIONS_KEPT_MAX times already, and nothing has changed.
+ */
+bool emu_regions_keep(struct emu_regions *regions, uint64_t addr, uint64_t len_bytes);
 
 /*
  * The memory domain that covers [addr, addr + len), all of whose pages are where peers see them; false: none does. With

@@ -7,6 +7,8 @@
 
 #include "emunic/client/message_cost.h"
 #include "libportals/src/calls.h"
+#include "libportals/src/interface.h"
+#include "libportals/src/message_layer.h"
 
 const struct p3_dialect p3_dialect = {
     .name = "libportals",
@@ -183,4 +185,36 @@ int PtlHandleIsEqual(ptl_handle_any_t a, ptl_handle_any_t b)
 void p3_message_spend(enum emu_message_end end)
 {
     emu_message_spend(end);
+}
+
+int p3_memory_stays(ptl_handle_ni_t handle, const void *start, ptl_size_t length_bytes)
+{
+    struct p3_ni *ni = p3_lock_ni(handle);
+    bool is_kept;
+
+    if (!ni)
+        return PTL_NI_INVALID;
+    is_kept = emu_regions_keep(&ni->p.regions, (uint64_t)(uintptr_t)start, length_bytes);
+    p3_unlock_ni(ni);
+    return is_kept ? PTL_OK : PTL_NO_SPACE;
+}
+
+void p3_rounds_begin(ptl_handle_ni_t handle)
+{
+    struct p3_ni *ni = p3_lock_ni(handle);
+
+    if (!ni)
+        return;
+    emu_port_poll_in_rounds(&ni->p.port);
+    p3_unlock_ni(ni);
+}
+
+void p3_rounds_end_one(ptl_handle_ni_t handle, bool may_yield)
+{
+    struct p3_ni *ni = p3_lock_ni(handle);
+
+    if (!ni)
+        return;
+    emu_port_end_round(&ni->p.port, may_yield);
+    p3_unlock_ni(ni);
 }

@@ -246,8 +246,8 @@ void mp3_fetch_waiting(void);
 
 /* ---- mtl_progress.c ---- */
 
-/* Takes all events; callbacks become due. */
-void mp3_poll(void);
+/* Takes all events; callbacks become due. Returns how many. */
+int mp3_poll(void);
 
 /* Any thread, not locked: takes events and makes the callbacks. Returns how many. */
 int mp3_progress(void);

@@ -22,6 +22,8 @@
 #include <ompi/mca/rte/rte.h>
 #include <opal/mca/pmix/pmix.h>
 
+#include "libportals/src/message_layer.h"
+
 #define LANDINGS      256u
 #define WINDOW_MAX    512u
 #define WINDOW_MIN    4u
@@ -144,6 +146,8 @@ static int make_entries(void)
         r = attach(MP3_PT_MESSAGE, MP3_BIT_FETCH, ~MP3_BIT_FETCH, &nothing, &mp3.anchor);
     if (r != PTL_OK)
         return fail("entries", r);
+    (void)p3_memory_stays(mp3.ni, mp3.arena, mp3.arena_bytes);
+    p3_rounds_begin(mp3.ni);
     for (uint32_t i = 0; i < mp3.n_blocks; i++) {
         mp3.blocks[i].start = mp3.arena + (size_t)i * mp3.block_bytes;
         mp3_attach_block(&mp3.blocks[i]);

@@ -8,6 +8,10 @@
  */
 #include "mpi-shim/openmpi/mtl.h"
 
+#include <opal/runtime/opal_progress.h>
+
+#include "libportals/src/message_layer.h"
+
 #define EVENTS_MAX 256 /* at a time: callbacks are made in between */
 
 void mp3_done(struct mp3_request *request)
@@ -130,12 +134,13 @@ static void take(const ptl_event_t *event)
     }
 }
 
-void mp3_poll(void)
+int mp3_poll(void)
 {
     ptl_event_t event;
     int which;
+    int i = 0;
 
-    for (int i = 0; i < EVENTS_MAX; i++) {
+    for (; i < EVENTS_MAX; i++) {
         int r = PtlEQPoll(mp3.queues, 3, 0, &event, &which);
 
         if (r == PTL_EQ_EMPTY)
@@ -150,13 +155,20 @@ void mp3_poll(void)
     if (mp3.first_waiting)
         mp3_send_waiting();
     mp3_fetch_waiting();
+    return i;
 }
 
 int mp3_progress(void)
 {
+    int n;
+
     if (opal_using_threads() && opal_mutex_trylock(&mp3.mutex) != 0)
         return 0;
-    mp3_poll();
+    n = mp3_poll();
     mp3_unlock();
-    return mp3.done ? mp3_call_back() : 0;
+    if (mp3.done)
+        return mp3_call_back();
+    if (n == 0)
+        p3_rounds_end_one(mp3.ni, !opal_progress_yield_when_idle); /* or opal_progress() yields */
+    return 0;
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Private: exported by libportals.so for message layers of this project, in no installed header. Their own cost in
+ * virtual time is in emunic/client/message_cost.h.
+ */
+#ifndef LIBPORTALS_MESSAGE_LAYER_H
+#define LIBPORTALS_MESSAGE_LAYER_H
+
+#include <stdbool.h>
+
+#include <portals/portals3.h>
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/*
+ * Promises that these bytes stay mapped as they are until PtlNIFini(). Descriptors of such memory are made without
+ * asking the kernel whether it still is what it was, which takes longer than all the rest of a descriptor. Pages that
+ * are only in part within the bytes are not meant. Any thread. PTL_OK; PTL_NI_INVALID; PTL_NO_SPACE: there are
+ * promises enough already, and nothing has changed.
+ */
+int p3_memory_stays(ptl_handle_ni_t ni, const void *start, ptl_size_t length_bytes);
+
+/*
+ * Rounds of polls, as libugni/src/rounds.h explains them: from now on empty polls of this interface return at once. Any
+ * thread. A handle that is none changes nothing.
+ */
+void p3_rounds_begin(ptl_handle_ni_t ni);
+
+/*
+ * A round has found nothing: gives the core away where others want it, unless the caller does that itself. Now and then
+ * it looks whether emunic lives. Any thread, without locks of the caller.
+ */
+void p3_rounds_end_one(ptl_handle_ni_t ni, bool may_yield);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#endif
