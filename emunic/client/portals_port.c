@@ -24,6 +24,7 @@
 #include "emunic/engine/pages.h"
 
 #define SPINS_PER_YIELD 100u
+#define FREE_SPINS      50u /* without a pause: on some processors one takes as long as the lock is held */
 #define YIELDS_PER_LOOK 64u
 #define STUCK_NS        20000000u /* a lock that is held so long is looked into */
 
@@ -147,7 +148,8 @@ bool emu_portals_wait_for_lock(struct emu_portals *p, struct emu_ptl_ni *ni, uin
         uint64_t now_ns;
 
         if (++tries % SPINS_PER_YIELD != 0) {
-            _mm_pause();
+            if (tries > FREE_SPINS)
+                _mm_pause();
             continue;
         }
         if (reported_ns == 0)

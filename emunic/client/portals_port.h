@@ -72,6 +72,13 @@ void emu_portals_release(struct emu_portals *p);
  */
 int emu_portals_send(struct emu_portals *p, struct emu_ptl_send *send);
 
+/*
+ * The same for a put without an acknowledgement, if it can be over at once: a short one to a process that can be
+ * reached here. False: it cannot, and nothing has happened. fail_out: EMU_STATUS_*, 0: none, of data that could not be
+ * moved.
+ */
+bool emu_portals_send_at_once(struct emu_portals *p, struct emu_ptl_send *send, unsigned *fail_out);
+
 /* With the interface held and all queues looked at: from now on news end a sleep. */
 static inline void emu_portals_announce_sleep(struct emu_portals *p)
 {

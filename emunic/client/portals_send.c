@@ -592,3 +592,17 @@ int emu_portals_send(struct emu_portals *p, struct emu_ptl_send *send)
         run_routed(p, send, &out);
     return 0;
 }
+
+bool emu_portals_send_at_once(struct emu_portals *p, struct emu_ptl_send *send, unsigned *fail_out)
+{
+    struct outcome out = { .is_begun = false };
+    bool is_over;
+
+    if (p->port.direct)
+        emu_direct_trim(p->port.direct);
+    emu_portals_enter(p);
+    is_over = may_be_short(p, send) && run_short(p, send, &out);
+    emu_portals_leave(p);
+    *fail_out = out.fail;
+    return is_over;
+}

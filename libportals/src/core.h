@@ -176,5 +176,7 @@ struct p3_operation {
     uint64_t hdr_data;
 };
 enum p3_code p3_move(const struct p3_operation *operation);
+/* A put that is over when this returns; *is_over false: it cannot be, and nothing has happened. */
+enum p3_code p3_put_at_once(const struct p3_operation *operation, bool *is_over);
 
 #endif

@@ -218,3 +218,19 @@ void p3_rounds_end_one(ptl_handle_ni_t handle, bool may_yield)
     emu_port_end_round(&ni->p.port, may_yield);
     p3_unlock_ni(ni);
 }
+
+int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_bytes, const struct p3_message *message,
+               bool *is_over)
+{
+    struct p3_operation op = { .kind = EMU_PTL_PUT,
+                               .md = md,
+                               .local_offset = local_offset,
+                               .length = length_bytes,
+                               .target = p3_id_in(message->target),
+                               .pt = message->pt,
+                               .bits = message->bits,
+                               .hdr_data = message->hdr_data };
+
+    *is_over = false;
+    return p3_rc(p3_is_init() ? p3_put_at_once(&op, is_over) : P3_NO_INIT);
+}

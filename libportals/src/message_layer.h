@@ -14,6 +14,14 @@
 #pragma GCC visibility push(default)
 #endif
 
+/* Where a message goes. */
+struct p3_message {
+    ptl_process_id_t target;
+    ptl_pt_index_t pt;
+    ptl_match_bits_t bits;
+    ptl_hdr_data_t hdr_data;
+};
+
 /*
  * Promises that these bytes stay mapped as they are until PtlNIFini(). Descriptors of such memory are made without
  * asking the kernel whether it still is what it was, which takes longer than all the rest of a descriptor. Pages that
@@ -21,6 +29,15 @@
  * promises enough already, and nothing has changed.
  */
 int p3_memory_stays(ptl_handle_ni_t ni, const void *start, ptl_size_t length_bytes);
+
+/*
+ * PtlPutRegion() of a short message, without acknowledgement, if it can be over at once: *is_over. Its data may be
+ * changed then, and if the descriptor has no SEND events the interface of the sender is not touched, which saves a lock
+ * and an event. Else nothing has happened, and the message takes the usual way. Any thread. PTL_OK; PTL_MD_INVALID,
+ * PTL_MD_ILLEGAL, PTL_PROCESS_INVALID as of PtlPutRegion(); PTL_FAIL: the data could not be moved.
+ */
+int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_bytes, const struct p3_message *message,
+               bool *is_over);
 
 /*
  * Rounds of polls, as libugni/src/rounds.h explains them: from now on empty polls of this interface return at once. Any

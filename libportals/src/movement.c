@@ -52,10 +52,9 @@ static bool is_process(const struct p3_ni *ni, const struct p3_operation *op)
            (!op->on_own_node || op->target.nid == ni->p.port.nid);
 }
 
-enum p3_code p3_move(const struct p3_operation *op)
+static struct emu_ptl_send send_of(const struct p3_operation *op)
 {
-    struct p3_ni *ni = p3_lock_ni_of(op->md);
-    struct emu_ptl_send send = {
+    return (struct emu_ptl_send){
         .kind = op->kind,
         .wants_ack = op->wants_ack,
         .local_offset = op->local_offset,
@@ -69,6 +68,12 @@ enum p3_code p3_move(const struct p3_operation *op)
         .length_bytes = op->length,
         .hdr_data = op->hdr_data,
     };
+}
+
+enum p3_code p3_move(const struct p3_operation *op)
+{
+    struct p3_ni *ni = p3_lock_ni_of(op->md);
+    struct emu_ptl_send send = send_of(op);
     enum p3_code code;
 
     if (!ni)
@@ -86,4 +91,23 @@ enum p3_code p3_move(const struct p3_operation *op)
              op->target.pid, op->pt, (unsigned long long)send.length_bytes, (int)code);
     p3_unlock_ni(ni);
     return code;
+}
+
+enum p3_code p3_put_at_once(const struct p3_operation *op, bool *is_over)
+{
+    struct p3_ni *ni = p3_lock_ni_of(op->md);
+    struct emu_ptl_send send = send_of(op);
+    unsigned fail = 0;
+    enum p3_code code;
+
+    *is_over = false;
+    if (!ni)
+        return P3_MD_INVALID;
+    code = check(ni, op, &send);
+    if (code == P3_OK && !is_process(ni, op))
+        code = P3_PROCESS_INVALID;
+    if (code == P3_OK)
+        *is_over = emu_portals_send_at_once(&ni->p, &send, &fail);
+    p3_unlock_ni(ni);
+    return *is_over && fail != 0 ? P3_FAIL : code;
 }

@@ -135,8 +135,9 @@ struct mp3 {
     ptl_process_id_t id;
     ptl_handle_eq_t queues[3]; /* own operations and receives; unexpected messages; fetches by others */
     uint32_t n_flights;
-    ptl_handle_md_t memory; /* all of it */
-    ptl_handle_me_t anchor; /* receives are posted before it */
+    ptl_handle_md_t memory;        /* all of it */
+    ptl_handle_md_t silent_memory; /* the same, without SEND events */
+    ptl_handle_me_t anchor;        /* receives are posted before it */
     uint32_t n_ranks;
     uint32_t window_messages;
     uint32_t window_bytes;

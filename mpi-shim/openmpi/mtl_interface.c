@@ -130,6 +130,7 @@ static int make_entries(void)
                                .eq_handle = mp3.queues[1] };
     ptl_md_t credits = nothing;
     ptl_md_t own = memory;
+    ptl_md_t silent = memory;
     ptl_handle_me_t me;
     int r;
 
@@ -137,7 +138,10 @@ static int make_entries(void)
     credits.eq_handle = mp3.queues[0];
     own.options = PTL_MD_EVENT_START_DISABLE;
     own.eq_handle = mp3.queues[0];
+    silent.options = PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE;
     r = PtlMDBind(mp3.ni, own, PTL_RETAIN, &mp3.memory);
+    if (r == PTL_OK)
+        r = PtlMDBind(mp3.ni, silent, PTL_RETAIN, &mp3.silent_memory);
     if (r == PTL_OK)
         r = attach(MP3_PT_FETCH, 0, ~(ptl_match_bits_t)0, &memory, &me);
     if (r == PTL_OK)

@@ -2,7 +2,8 @@
 /*
  * Sending.
  *
- *   short: put; SEND_END -> done
+ *   short: put at once                                                    -> done
+ *          or, where the NIC of the peer is not in reach of this process, put; SEND_END -> done
  *   long or synchronous: put with acknowledgement
  *       SEND_END and an acknowledgement of some bytes (a receive took it)  -> done
  *       SEND_END and one of no bytes, and the get of the receiver          -> done
@@ -18,6 +19,7 @@
 #include <opal/runtime/opal_progress.h>
 
 #include "emunic/client/message_cost.h"
+#include "libportals/src/message_layer.h"
 
 static bool is_short(const struct mp3_request *request)
 {
@@ -27,26 +29,61 @@ static bool is_short(const struct mp3_request *request)
     return !request->is_synchronous && request->length_bytes <= (size_t)mp3.eager_limit && waiting <= mp3.window_bytes;
 }
 
+static void conclude(struct mp3_request *request)
+{
+    if (request->is_packed)
+        free(request->buffer);
+    if (request->super.ompi_req)
+        request->super.ompi_req->req_status.MPI_ERROR = MPI_SUCCESS;
+    mp3_done(request);
+}
+
+/* Of the memory's descriptor. */
+static uint64_t offset_of(const struct mp3_request *request)
+{
+    return request->length_bytes > 0 ? (uint64_t)(uintptr_t)request->buffer - MP3_BASE : 0;
+}
+
+/* A short one, if it can be over at once. False: nothing has happened. */
+static bool put_at_once(struct mp3_request *request)
+{
+    struct mp3_peer *peer = request->peer;
+    const struct p3_message message = { peer->id, MP3_PT_MESSAGE, request->bits, 0 };
+    bool is_over = false;
+    int r = p3_put_now(mp3.silent_memory, offset_of(request), request->length_bytes, &message, &is_over);
+
+    if (r != PTL_OK)
+        mp3_fail("put to %u:%u: %s", peer->id.nid, peer->id.pid, ptl_err_str[r]);
+    if (!is_over)
+        return false;
+    peer->sent_messages++;
+    peer->sent_bytes += (uint32_t)request->length_bytes;
+    conclude(request);
+    return true;
+}
+
 /* Puts it. False: there is no credit, or too much is under way. */
 static bool launch(struct mp3_request *request)
 {
     struct mp3_peer *peer = request->peer;
     uint64_t address = (uint64_t)(uintptr_t)request->buffer;
-    uint64_t offset = request->length_bytes > 0 ? address - MP3_BASE : 0;
     int r;
 
     if (mp3.n_free_sends == 0 || mp3.n_flights == MP3_FLIGHTS ||
         peer->sent_messages - peer->granted_messages >= mp3.window_messages)
         return false;
     request->is_fetched = !is_short(request);
+    if (!request->is_fetched && put_at_once(request))
+        return true;
     request->number = mp3.free_sends[--mp3.n_free_sends];
     mp3.sends[request->number] = request;
     mp3.n_flights++;
     peer->sent_messages++;
     if (!request->is_fetched)
         peer->sent_bytes += (uint32_t)request->length_bytes;
-    r = PtlPutRegion(mp3.memory, offset, request->length_bytes, request->is_fetched ? PTL_ACK_REQ : PTL_NOACK_REQ,
-                     peer->id, MP3_PT_MESSAGE, 0, request->bits | (request->is_fetched ? MP3_BIT_FETCH : 0), 0,
+    r = PtlPutRegion(mp3.memory, offset_of(request), request->length_bytes,
+                     request->is_fetched ? PTL_ACK_REQ : PTL_NOACK_REQ, peer->id, MP3_PT_MESSAGE, 0,
+                     request->bits | (request->is_fetched ? MP3_BIT_FETCH : 0), 0,
                      (ptl_hdr_data_t)request->number << 48 | (address & MP3_ADDRESS));
     if (r != PTL_OK)
         mp3_fail("put to %u:%u: %s", peer->id.nid, peer->id.pid, ptl_err_str[r]);
@@ -127,11 +164,7 @@ void mp3_send_event(uint32_t number, unsigned state, bool has_failed)
         return;
     mp3.sends[number] = NULL;
     mp3.free_sends[mp3.n_free_sends++] = number;
-    if (request->is_packed)
-        free(request->buffer);
-    if (request->super.ompi_req)
-        request->super.ompi_req->req_status.MPI_ERROR = MPI_SUCCESS;
-    mp3_done(request);
+    conclude(request);
 }
 
 /* ---- calls ---- */
