@@ -182,6 +182,20 @@ static uint64_t reached_ps(const struct emu_virtual *v)
     return first && first->at_ps > v->time.now_ps ? first->at_ps : v->time.now_ps;
 }
 
+/*
+ * Or behind it. Effects of the present slot of the routers' clock are told as a whole, so time itself may be ahead of
+ * who runs in it; how far it is depends on the host.
+ */
+static bool is_in_present_slot(const struct emu_virtual *v, uint64_t at_ps)
+{
+    return at_ps / v->clock_ps >= v->time.now_ps / v->clock_ps;
+}
+
+static bool is_of_fence(uint32_t state)
+{
+    return state == EMU_VCLOCK_FENCED || state == EMU_VCLOCK_UNFENCED;
+}
+
 /* The state that the thread has stored: a new request, or what is known. */
 static void take_request(struct emu_virtual *v, struct clock_end *end, const struct emu_vclock *c)
 {
@@ -198,11 +212,11 @@ static void take_request(struct emu_virtual *v, struct clock_end *end, const str
             end->is_absent = false;
     }
     if (state == EMU_VCLOCK_LOOKS && end->state != EMU_VCLOCK_LOOKS)
-        look_at(end, end->now_ps > v->time.now_ps ? end->now_ps : v->time.now_ps);
+        look_at(end, is_in_present_slot(v, end->now_ps) ? end->now_ps : v->time.now_ps);
     else if (state == EMU_VCLOCK_RETURNS && end->state != EMU_VCLOCK_LOOKS)
         look_at(end, end->now_ps > reached_ps(v) ? end->now_ps : reached_ps(v));
-    else if (state == EMU_VCLOCK_WAITS && end->state == EMU_VCLOCK_LOOKS)
-        return; /* news have made a look of it */
+    else if (end->state == EMU_VCLOCK_LOOKS && (state == EMU_VCLOCK_WAITS || is_of_fence(state)))
+        return; /* news, or the end of the fence, have made a look of it */
     else if (state != EMU_VCLOCK_LOOKS && state != EMU_VCLOCK_RETURNS)
         end->state = state;
     if (end->state == EMU_VCLOCK_WAITS && end->news_ps != NEVER)
@@ -215,33 +229,37 @@ static bool is_earlier(uint64_t a_ps, const struct emu_virtual_process *a, uint6
     return a_ps < b_ps || (a_ps == b_ps && (!b || a->order < b->order));
 }
 
-/* The job's clocks that are in the fence: the latest of them, or they go on. */
-static uint64_t for_each_in_fence(struct emu_virtual *v, const struct emu_virtual_job *job, uint32_t key, bool goes_on,
+/* The job's clocks that are in the fence: the latest of them, or they look at that time. */
+static uint64_t for_each_in_fence(struct emu_virtual *v, const struct emu_virtual_job *job, uint32_t key, bool looks,
                                   uint64_t at_ps)
 {
     struct emu_virtual_process *p;
 
     LIST_FOREACH(p, &v->processes, link) {
         for (uint32_t i = 0; p->job == job && i < p->n_used; i++) {
-            const struct emu_vclock *c = &p->page->clocks[i];
-            bool is_in = p->clocks[i].state == EMU_VCLOCK_FENCED || p->clocks[i].state == EMU_VCLOCK_UNFENCED;
-
-            if (!is_in || atomic_load(&c->fence_key) != key)
+            if (!is_of_fence(p->clocks[i].state) || atomic_load(&p->page->clocks[i].fence_key) != key)
                 continue;
-            if (goes_on)
-                emu_virtual_go_on(v, p, i, at_ps);
+            if (looks)
+                look_at(&p->clocks[i], at_ps);
             else if (p->clocks[i].now_ps > at_ps)
                 at_ps = p->clocks[i].now_ps;
         }
+        if (looks)
+            sum_up(p);
     }
     return at_ps;
 }
 
-/* All processes are in the fence, or were: those with clocks go on at the latest of their times. */
+/*
+ * All processes are in the fence, or were: those with clocks go on at the latest of their times. Not at once, for when
+ * the host has ended the fence must not matter to other jobs: they look at that time, as if they had asked for it.
+ */
 static void end_fence(struct emu_virtual *v, struct emu_virtual_job *job, uint32_t key)
 {
-    uint64_t at_ps = for_each_in_fence(v, job, key, false, reached_ps(v));
+    uint64_t at_ps = for_each_in_fence(v, job, key, false, 0);
 
+    if (!is_in_present_slot(v, at_ps))
+        at_ps = reached_ps(v);
     if (emu_virtual_leaves_fence(v, job, &at_ps))
         for_each_in_fence(v, job, key, true, at_ps);
 }

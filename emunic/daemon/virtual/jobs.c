@@ -6,6 +6,11 @@
  * the first fence of each, when as many jobs as wanted have come to theirs. All are at the next whole millisecond then:
  * what a job has needed up to its fence, and which job came first, does not move the begin as long as that is less. A
  * job that ends without a fence has come, too: nobody waits for it any more.
+ *
+ * Behind the begin the jobs are as one for the order of time, to the bit. When the host ends a fence must not matter to
+ * other jobs then. Time does not pass a fence that all of its job have come into, and its end is a look of each of them
+ * at the latest of their times (end_fence() in clocks.c). A job that has ended holds nobody up: its last clocks stand
+ * where nothing more is posted, so time may pass them whenever that is seen.
  */
 #include <errno.h>
 #include <stdlib.h>

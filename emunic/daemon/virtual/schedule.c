@@ -5,10 +5,10 @@
  * The next thing is the earliest of: the first command of a port, a clock that wants to look, a clock whose waiting
  * ends. The model goes on up to it, and effects that it has on the way come first: they make lookers of those who
  * wait. Nothing passes a clock that runs, because its thread may still post something at its time, but for looks before
- * the horizon: what is posted then reaches nobody before. Among equal times the process with the lower rank comes
- * first (of several jobs, the one on the lower node), and its commands before its looks: so the order does not tell
- * who has looked beside whom. An effect at a process that runs waits for the next request of that process
- * (operations.c).
+ * the horizon: what is posted then reaches nobody before. Among equal times looks come before commands. Of these, and
+ * of ends of waits, that of the process with the lower rank comes first (of several jobs, the one on the lower node).
+ * So the order does not tell who has looked beside whom. An effect at a process that runs waits for the next request
+ * of that process (operations.c).
  *
  * The network's own times (a schedule of faults, the end of a rest) come before all else at their time: there
  * emu_virtual_next() lets the loop go round. While the network rests, commands wait.
@@ -247,16 +247,19 @@ static bool may_look_beside(const struct emu_virtual *v, const struct clock_scan
            scan->look_ps < emu_virtual_horizon_ps(v, scan->looker);
 }
 
-/* Is it the command's turn, not that of who wants to go on? */
+/*
+ * Is it the command's turn, not that of who wants to go on? Who looks at its time goes first: it may come to a fence,
+ * and another one out of it, all at that time. So all commands of one time are there when the first is taken, in
+ * whatever order their processes have come so far.
+ */
 static bool is_first(const struct next_command *command, const struct clock_scan *scan)
 {
     bool is_end = scan->until_ps < scan->look_ps;
     uint64_t at_ps = is_end ? scan->until_ps : scan->look_ps;
-    const struct emu_virtual_process *p = is_end ? scan->waiter : scan->looker;
 
     if (command->at_ps != at_ps)
         return command->at_ps < at_ps;
-    return !p || order_of(command->port) <= p->order;
+    return is_end && order_of(command->port) <= scan->waiter->order;
 }
 
 /* How far the model may go. With nothing to do it goes nowhere: time passes as pass_idle_time() says. */
