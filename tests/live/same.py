@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same job in virtual time, on hosts that treat its processes differently: the same output, links and operations.
+"""The same job in virtual time, or the same jobs, on hosts that treat its processes differently: the same output,
+links and operations.
 
     same.py BUILD [--quick] [--runs N] [--only PROGRAM]
 
@@ -11,8 +12,10 @@ Each program runs N times (20; --quick: 4 of two programs), in turn
 - launcher: mpirun, which is the server of PMIx, is stopped again and again, 40 ms each;
 - stalled: processes of the job, one to four at a time, are stopped, up to 60 ms each.
 
-Compared are the output (its lines in any order: ranks write at once), the links by name and bytes (--json), and the operations with all their times (--trace). A line
-for each program. What is stopped, and when, comes of a seed and of the host's clock. Status 1: a run differs from the
+Compared are the output (its lines in any order: ranks write at once), the links by name and bytes (--json), and the
+operations with all their times (--trace). Several jobs of one server begin together (--jobs), started in any order;
+compared are the output of each, the links by windows (--link-trace) and the operations. A line for each program, or
+group of jobs. What is stopped, and when, comes of a seed and of the host's clock. Status 1: a run differs from the
 first one, or failed.
 """
 
@@ -50,7 +53,24 @@ PROGRAMS = [
     ("mpi_suite", ["--mpi", "-n", "4", "--ppn", "2", "--machine", "aries"], "tests/integration/mpi/mpi_suite",
      ["order", "flood", "collectives"]),
 ]
-QUICK = ("gni_topobw", "gni_allreduce")
+# Name, options of `emunic serve`, and of each job options of `emunic run`, program, arguments.
+GROUPS = [
+    ("two_jobs", ["--machine", "gemini:z=4"], [
+        (["-n", "2", "--place", "nids:0,4"], "examples/gni_pingpong", ["-i", "1", "-m", "16384"]),
+        (["-n", "2", "--place", "nids:1,5"], "examples/gni_pingpong", ["-i", "1", "-m", "16384"]),
+    ]),
+    ("three_jobs", ["--machine", "gemini:z=4"], [
+        (["-n", "2", "--place", "nids:0,4"], "examples/gni_pingpong", ["-i", "2", "-m", "65536"]),
+        (["-n", "4", "--place", "nids:1,2,5,7"], "examples/gni_topobw", ["-a", "1"]),
+        (["-n", "6", "--place", "nids:3,6,8,9,10,11", "--begin-after", "30us"], "examples/gni_smsg_ring", ["-n", "4"]),
+    ]),
+    ("mpi_jobs", ["--machine", "aries"], [
+        (["--mpi", "-n", "4", "--place", "nids:0,1,2,3"], "tests/integration/mpi/mpi_suite", ["order", "collectives"]),
+        (["-n", "4", "--place", "nids:4,5,6,7"], "examples/dmapp_gups", ["-l", "12", "-n", "200"]),
+        (["-n", "4", "--place", "nids:8,9,10,11", "--begin-after", "7us"], "examples/gni_allreduce", ["-n", "10"]),
+    ]),
+]
+QUICK = ("gni_topobw", "gni_allreduce", "two_jobs")
 MODES = ("calm", "launcher", "stalled", "loaded")
 
 
@@ -79,17 +99,17 @@ def stop_for(pids, seconds):
             time.sleep(seconds)   # what the test does to the job
 
 
-def disturb(job, mode, rng):
-    """Until the job has ended."""
-    while job.poll() is None:
-        pids = children(job.pid)
+def disturb(jobs, mode, rng):
+    """Until they have ended."""
+    while running := [job for job in jobs if job.poll() is None]:
+        pids = [pid for job in running for pid in children(job.pid)]
         if mode == "launcher":
             pids, seconds = [pid for pid in pids if is_named(pid, "mpirun")], LAUNCHER_STOP_S
         else:
             pids, seconds = rng.sample(pids, min(len(pids), rng.randint(1, 4))), rng.random() * STALL_MAX_S
         stop_for(pids, seconds)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            job.wait(rng.random() * PAUSE_MAX_S)
+            running[0].wait(rng.random() * PAUSE_MAX_S)
 
 
 @contextlib.contextmanager
@@ -104,21 +124,34 @@ def hogs(count):
             hog.wait()
 
 
-def run(command, mode, rng):
-    """Its output. None: it failed, after a line."""
+def run(commands, mode, rng):
+    """At once: the output of each. None: one failed, after a line."""
     count = HOGS_PER_CORE * (os.cpu_count() or 1) if mode == "loaded" else 0
-    with hogs(count), tempfile.TemporaryFile("w+") as out:
-        with subprocess.Popen(["timeout", str(LIMIT_S), *command], text=True, stdout=out,
-                              stderr=subprocess.STDOUT) as job:
-            if mode in ("launcher", "stalled"):
-                disturb(job, mode, rng)
-            status = job.wait()
-        out.seek(0)
-        text = out.read()
-    if status == 0:
-        return text
-    print(f"# {mode}: status {status}: {text.strip()}")
-    return None
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(hogs(count))
+        outs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
+        jobs = [stack.enter_context(subprocess.Popen(["timeout", str(LIMIT_S), *command], stdout=out,
+                                                     stderr=subprocess.STDOUT))
+                for command, out in zip(commands, outs)]
+        if mode in ("launcher", "stalled"):
+            disturb(jobs, mode, rng)
+        statuses = [job.wait() for job in jobs]
+        texts = []
+        for out in outs:
+            out.seek(0)
+            texts.append(out.read())
+    for status, text in zip(statuses, texts):
+        if status != 0:
+            print(f"# {mode}: status {status}: {text.strip()}")
+    return None if any(statuses) else texts
+
+
+def digests(**texts):
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in texts.items()}
+
+
+def in_any_order(text):
+    return "\n".join(sorted(text.splitlines()))
 
 
 def result(build, program, mode, rng):
@@ -126,13 +159,46 @@ def result(build, program, mode, rng):
     _, options, binary, arguments = program
     with tempfile.TemporaryDirectory() as folder:
         report, trace = pathlib.Path(folder, "report"), pathlib.Path(folder, "trace")
-        text = run([build / "emunic/emunic", "run", "-q", "--time", "virtual", *options, "--json", report, "--trace",
-                    trace, "--", build / binary, *arguments], mode, rng)
-        if text is None:
+        texts = run([[build / "emunic/emunic", "run", "-q", "--time", "virtual", *options, "--json", report, "--trace",
+                      trace, "--", build / binary, *arguments]], mode, rng)
+        if texts is None:
             return None
-        links = json.loads(report.read_text())["links"]
-        return {name: hashlib.sha256(data.encode()).hexdigest()[:12]
-                for name, data in (("output", "\n".join(sorted(text.splitlines()))), ("links", json.dumps(links)), ("operations", trace.read_text()))}
+        return digests(output=in_any_order(texts[0]), links=json.dumps(json.loads(report.read_text())["links"]),
+                       operations=trace.read_text())
+
+
+@contextlib.contextmanager
+def server(build, name, options):
+    """Ready, and ended behind the block: what it writes is whole then."""
+    with subprocess.Popen([build / "emunic/emunic", "serve", "--name", name, *options], text=True,
+                          stderr=subprocess.PIPE) as serve:
+        line = serve.stderr.readline()
+        try:
+            if "is ready" not in line:
+                raise RuntimeError(line)
+            yield
+        finally:
+            serve.terminate()
+            errors = serve.communicate()[1]
+    if serve.returncode != 0 or "virtual time" in errors:
+        print(f"# the server: status {serve.returncode}: {errors.strip()}")
+
+
+def result_of_group(build, group, mode, rng):
+    """Likewise, of several jobs."""
+    title, options, jobs = group
+    name = f"same-{title}-{os.getpid()}"
+    order = rng.sample(range(len(jobs)), len(jobs))
+    with tempfile.TemporaryDirectory() as folder:
+        trace, links = pathlib.Path(folder, "trace"), pathlib.Path(folder, "links")
+        with server(build, name, ["--time", "virtual", *options, "--jobs", str(len(jobs)), "--trace", trace,
+                                  "--link-trace", links]):
+            texts = run([[build / "emunic/emunic", "run", "-q", "--server", name, *jobs[i][0], "--",
+                          build / jobs[i][1], *jobs[i][2]] for i in order], mode, rng)
+        if texts is None:
+            return None
+        outputs = {f"output {i + 1}": in_any_order(text) for i, text in sorted(zip(order, texts))}
+        return digests(**outputs, links=links.read_text(), operations=trace.read_text())
 
 
 def is_same(build, program, n_runs):
@@ -142,7 +208,8 @@ def is_same(build, program, n_runs):
     differing = set()
     for number in range(n_runs):
         mode = MODES[number % len(MODES)]
-        got = result(build, program, mode, rng)
+        one_run = result_of_group if program in GROUPS else result
+        got = one_run(build, program, mode, rng)
         first = first or got
         if got and got == first:
             n_same += 1
@@ -161,7 +228,7 @@ def main():
     parser.add_argument("--only", help="of the programs")
     args = parser.parse_args()
     n_runs = args.runs or (4 if args.quick else 20)
-    chosen = [p for p in PROGRAMS if (not args.quick or p[0] in QUICK) and args.only in (None, p[0])]
+    chosen = [p for p in PROGRAMS + GROUPS if (not args.quick or p[0] in QUICK) and args.only in (None, p[0])]
     good = [is_same(args.build.resolve(), program, n_runs) for program in chosen]
     return 0 if all(good) else 1
 
