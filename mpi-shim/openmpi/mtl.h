@@ -247,7 +247,7 @@ void mp3_fetch_waiting(void);
 
 /* ---- mtl_progress.c ---- */
 
-/* Takes all events; callbacks become due. Returns how many. */
+/* Takes events, one at least if there is any, until there are none or a callback is due. Returns how many. */
 int mp3_poll(void);
 
 /* Any thread, not locked: takes events and makes the callbacks. Returns how many. */

@@ -140,7 +140,8 @@ int mp3_poll(void)
     int which;
     int i = 0;
 
-    for (; i < EVENTS_MAX; i++) {
+    /* Who waits for a request shall not wait for one more look as well. */
+    for (; i < EVENTS_MAX && (i == 0 || !mp3.done); i++) {
         int r = PtlEQPoll(mp3.queues, 3, 0, &event, &which);
 
         if (r == PTL_EQ_EMPTY)
