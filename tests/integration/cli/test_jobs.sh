@@ -149,6 +149,33 @@ test_killed_job_lets_the_others_go_on() {
     expect_nothing_left
 }
 
+# interrupt JOB: by its number. The others go on.
+interrupt() {
+    kill -INT "${pids[$1]}"
+    wait "${pids[$1]}"
+    status=$?
+    expect_status 130
+    unset "pids[$1]"
+}
+
+test_interrupted_job_lets_the_others_go_on() {
+    start_server "$name" --machine gemini:z=4 --time virtual --jobs 3
+    begin_job a -n 2 -- "$examples/gni_pingpong" -i 1000000
+    wait_until misses 2 || bad "the first job does not come"
+    begin_job b -n 2 -- "$examples/gni_pingpong" -i 1000000
+    wait_until misses 1 || bad "the second job does not come"
+    interrupt 1 # at its first fence
+    begin_job c -n 4 -- "$examples/gni_pingpong" -i 20 -m 65536
+    wait_until misses 0 || bad "the third job does not come"
+    interrupt 0 # amid its messages
+    await_jobs
+    [ "$(wc -l <"$dir/c.out")" -gt 10 ] || bad "the third job says $(<"$dir/c.out")"
+    begin_job d -n 2 -- "$examples/gni_pingpong" -i 1 -m 64
+    await_jobs
+    stop_server
+    expect_nothing_left
+}
+
 # nids JOB: as its JSON tells.
 nids() { python3 -c 'import json, sys; print(*json.load(open(sys.argv[1]))["rank_nids"])' "$dir/$1.json"; }
 
@@ -210,5 +237,6 @@ test_what_makes_no_sense_is_refused() {
 
 run_tests jobs_that_begin_together_are_the_same_in_any_order jobs_that_start_at_once_are_the_same jobs_share_links \
     job_of_a_server_prints_what_a_job_alone_does job_begins_as_much_later_as_it_is_told \
-    job_that_ends_early_is_not_awaited killed_job_lets_the_others_go_on jobs_take_nodes_that_no_other_has \
-    jobs_that_start_at_once_do_not_take_the_same_nodes what_makes_no_sense_is_refused
+    job_that_ends_early_is_not_awaited killed_job_lets_the_others_go_on interrupted_job_lets_the_others_go_on \
+    jobs_take_nodes_that_no_other_has jobs_that_start_at_once_do_not_take_the_same_nodes \
+    what_makes_no_sense_is_refused
