@@ -220,8 +220,12 @@ static void tell_states(struct words *words, const struct emu_mpirun_job *job)
         add_setting(words, "plm_rsh_pass_environ_mca_params", "0");
     }
     snprintf(fd, sizeof(fd), "%d", job->output_fd);
-    /* emunic-rank takes both out of the ranks' environment. */
-    if (setenv("OPAL_OUTPUT_STDERR_FD", fd, 1) < 0 || setenv(MCA_PREFIX "state_base_verbose", "1", 1) < 0)
+    /*
+     * emunic-rank takes all of them out of the ranks' environment. When a rank dies while it connects, PMIx in mpirun
+     * closes a descriptor that is waited for still. libevent's epoll complains of that on stderr, its poll does not.
+     */
+    if (setenv("OPAL_OUTPUT_STDERR_FD", fd, 1) < 0 || setenv("PMIX_OUTPUT_STDERR_FD", fd, 1) < 0 ||
+        setenv("EVENT_NOEPOLL", "emunic", 0) < 0 || setenv(MCA_PREFIX "state_base_verbose", "1", 1) < 0)
         words->has_failed = true;
 }
 

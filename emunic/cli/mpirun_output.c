@@ -12,6 +12,10 @@
  * failure is the one whose status becomes mpirun's, which therefore needs no second source. mpirun's own report of it,
  * a box of text, comes too late now and then and is missing then. Lines about states go no further; all others do.
  *
+ * The PMIx library in mpirun speaks likewise, through PMIX_OUTPUT_STDERR_FD. When a rank dies while it connects, it
+ * tells an error of that connection. This is no news beside the rank's own end, so it is held back, and told at the end
+ * only if no rank has failed.
+ *
  * Checked with Open MPI 4.1.4. With one that says it in other words the rank stays unknown and nothing else changes.
  */
 #include "emunic/cli/mpirun_output.h"
@@ -101,12 +105,26 @@ static void take_state(struct emu_mpirun_output *output, const char *line)
     }
 }
 
+static bool is_about_connections(const char *line)
+{
+    return line[0] == '[' && strstr(line, "] PMIX ERROR: ");
+}
+
+/* The first one tells most. */
+static void hold(struct emu_mpirun_output *output)
+{
+    if (output->held[0] == '\0')
+        snprintf(output->held, sizeof(output->held), "%s", output->line);
+}
+
 /* The line, or its beginning, in output->line. */
 static void end_line(struct emu_mpirun_output *output, bool is_whole, FILE *people)
 {
     output->line[output->n_bytes] = '\0';
     if (!output->is_inside_line && is_about_states(output->line)) {
         take_state(output, output->line);
+    } else if (!output->is_inside_line && is_whole && is_about_connections(output->line)) {
+        hold(output);
     } else {
         fwrite(output->line, 1, output->n_bytes, people);
         if (is_whole)
@@ -136,6 +154,10 @@ void emu_mpirun_output_finish(struct emu_mpirun_output *output, FILE *people)
 {
     if (output->n_bytes > 0)
         end_line(output, false, people);
+    if (output->held[0] != '\0' && output->end == EMU_RANK_END_UNKNOWN) {
+        fprintf(people, "%s\n", output->held);
+        output->has_said = true;
+    }
 }
 
 void emu_mpirun_output_read(struct emu_mpirun_output *output)

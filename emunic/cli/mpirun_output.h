@@ -26,6 +26,7 @@ struct emu_mpirun_output {
     uint32_t rank;       /* unless the end is unknown */
     bool has_said;       /* something for people */
     bool is_inside_line; /* a line longer than `line` is passed on in parts */
+    char held[256];      /* a line for people, unless a rank has failed; empty: none */
     size_t n_bytes;      /* of a line whose end has not come */
     char line[1024];
 };

@@ -198,6 +198,7 @@ static int set_environment(const char *server, const struct emu_msg_rank *rank)
         { "EMUNIC_COOKIE", rank->cookie }, { "EMUNIC_PTAG", rank->ptag },      { "EMUNIC_RANK", rank->rank },
     };
     const char *depth = getenv("SLURM_CPUS_PER_TASK");
+    const char *no_epoll = getenv("EVENT_NOEPOLL");
     int r = set_text("EMUNIC_SERVER", server);
 
     for (size_t i = 0; r == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -208,6 +209,9 @@ static int set_environment(const char *server, const struct emu_msg_rank *rank)
         r = emu_rank_set_portals_maps(rank->rank);
     /* What mpirun alone was to have, see emunic/cli/mpirun.c; the descriptor is not open here. */
     unsetenv("OPAL_OUTPUT_STDERR_FD");
+    unsetenv("PMIX_OUTPUT_STDERR_FD");
+    if (no_epoll && strcmp(no_epoll, "emunic") == 0) /* the user's own stays */
+        unsetenv("EVENT_NOEPOLL");
     unsetenv("OMPI_MCA_state_base_verbose");
     return r < 0 ? r : set_library_path();
 }

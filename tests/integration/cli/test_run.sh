@@ -247,7 +247,9 @@ test_ranks_see_what_a_cray_launcher_sets() {
         see $rank EMUNIC_CABINET_COLUMNS 12
         see $rank LD_LIBRARY_PATH "/.*"
         see $rank OMPI_COMM_WORLD_SIZE 6
-        [ -z "$(get $rank OPAL_OUTPUT_STDERR_FD)$(get $rank OMPI_MCA_state_base_verbose)" ] ||
+        [ -z "$(get $rank OPAL_OUTPUT_STDERR_FD)$(get $rank PMIX_OUTPUT_STDERR_FD)$(get $rank EVENT_NOEPOLL)" ] ||
+            bad "variables of mpirun alone"
+        [ -z "$(get $rank OMPI_MCA_state_base_verbose)" ] ||
             bad "variables of mpirun alone"
     done
 }

@@ -79,6 +79,17 @@ static void test_all_else_is_for_people_in_order(void **state)
            "-----\nPrimary job\n\n[h1:9] ORTE_ERROR_LOG: a\n-----\nno end", EMU_RANK_END_ABORT, 3);
 }
 
+static void test_errors_of_connections_are_for_people_if_no_rank_failed(void **state)
+{
+    (void)state;
+    expect("[h0:10] PMIX ERROR: UNREACHABLE in file a.c at line 388\n" STATE("1],3", "ABORTED BY SIGNAL"), "",
+           EMU_RANK_END_SIGNAL, 3);
+    expect(STATE("1],3", "ABORTED BY SIGNAL") "[h0:10] PMIX ERROR: UNREACHABLE in file a.c at line 388\n", "",
+           EMU_RANK_END_SIGNAL, 3);
+    expect("[h0:10] PMIX ERROR: UNREACHABLE in file a.c at line 388\nb\n[h0:10] PMIX ERROR: BAD-PARAM in file\n",
+           "b\n[h0:10] PMIX ERROR: UNREACHABLE in file a.c at line 388\n", EMU_RANK_END_UNKNOWN, 0);
+}
+
 static void test_a_very_long_line_is_passed_on_whole(void **state)
 {
     char *people;
@@ -117,6 +128,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_failure_of_a_rank_names_none),
         cmocka_unit_test(test_the_first_failure_counts),
         cmocka_unit_test(test_all_else_is_for_people_in_order),
+        cmocka_unit_test(test_errors_of_connections_are_for_people_if_no_rank_failed),
         cmocka_unit_test(test_a_very_long_line_is_passed_on_whole),
         cmocka_unit_test(test_the_descriptor_for_mpirun_has_a_number_of_its_own),
     };
