@@ -22,6 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "multiho
 from board import Finding, Waits  # noqa: E402
 from cluster import FOLDER, enter  # noqa: E402
 from hosts import HostJobs, Hosts  # noqa: E402
+from mpi import MpiJobs  # noqa: E402
 from scenes import NOBODY, Jobs, Queues, Reductions, Workers  # noqa: E402
 
 # Of each round of kills: the scene, its part, the most steps that one such scene stands.
@@ -37,7 +38,9 @@ SCENES = {
     "msgq-user": (0.02, lambda c: Queues(c, user=NOBODY)),
     "ce": (0.03, Reductions),
     "ce-user": (0.02, lambda c: Reductions(c, user=NOBODY)),
-    "jobs": (0.05, Jobs),
+    "jobs": (0.03, Jobs),
+    "mpi-gni": (0.01, lambda c: MpiJobs(c, "gni")),
+    "mpi-portals": (0, lambda c: MpiJobs(c, "portals")),
     "hosts": (0.03, Hosts),
     "hosts-portals": (0.02, lambda c: Hosts(c, "portals")),
     "host-jobs": (0.01, HostJobs),
@@ -64,7 +67,8 @@ class Context:
         self.emunic_rank = build / "mpi-shim/rank/emunic-rank"
         self.programs = {"gni": build / "tests/kills/kills-gni", "portals": build / "tests/kills/kills-portals",
                          "msgq": build / "tests/kills/kills-msgq", "dmapp": build / "tests/soak/soak-dmapp",
-                         "reducer": build / "tests/multihost/multihost-reducer"}
+                         "reducer": build / "tests/multihost/multihost-reducer",
+                         "mpi": build / "tests/integration/mpi/mpi_suite"}
         unwanted = ["XDG_RUNTIME_DIR", "EMUNIC_SERVER", "EMUNIC_COOKIE", "EMUNIC_LOG"]
         self.environment = {name: value for name, value in os.environ.items() if name not in unwanted}
         self.environment |= {"TMPDIR": str(temporary), "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -84,13 +88,16 @@ class Context:
             return "another user cannot execute what is in the build folder" if done.returncode else None
         if (scene == "jobs" or scene.startswith("host-jobs")) and not shutil.which("mpirun"):
             return "mpirun is not installed"
+        if scene.startswith("mpi-") and not self.programs["mpi"].exists():
+            return "Open MPI 4.1 is not installed, or this is a build with a sanitizer"
         return None
 
 
 def plan(n_kills, seed, only):
     """Scenes with the numbers of their steps, in an order by seed."""
     steps, number = [], 0
-    weights = {name: part for name, (part, _) in SCENES.items() if not only or name in only}
+    # Of no part: only when named.
+    weights = {name: part or 1 for name, (part, _) in SCENES.items() if name in (only or ()) or (part and not only)}
     while number < n_kills:
         size = min(ROUND, n_kills - number)
         draw = random.Random(f"{seed}:{number}")
