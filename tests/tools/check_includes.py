@@ -3,6 +3,7 @@
 """Checks that includes point one way and that every source file names its licence.
 
     mpi-shim -> libdmapp -> libugni -> emunic/client -> emunic/engine -> emunic/abi
+    mpi-shim -> libportals -> emunic/client
     emunic/cli -> emunic/daemon -> {engine, fabric, transport, place} -> abi
     emunic/cli -> emunic/experiments -> emunic/model -> fabric
 
@@ -23,6 +24,7 @@ import tempfile
 # Component -> components that it may include, besides itself. Longest path wins.
 _CHAIN = ["mpi-shim", "libdmapp", "libugni", "emunic/client", "emunic/engine", "emunic/abi"]
 ALLOWED = {name: set(_CHAIN[i + 1:]) | {"emunic/base"} for i, name in enumerate(_CHAIN)}
+ALLOWED["mpi-shim"].add("libportals")
 ALLOWED.update({
     "libportals": {"emunic/client", "emunic/engine", "emunic/base", "emunic/abi"},
     "emunic/engine": {"emunic/abi"},
