@@ -10,11 +10,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <ompi/mca/rte/rte.h>
 #include <ompi/runtime/mpiruntime.h>
 #include <opal/mca/pmix/pmix.h>
 #include <opal/runtime/opal_progress.h>
+
+#define PATIENCE_S 3 /* as in gni/btl_module.c */
 
 extern mca_mtl_base_component_t mca_mtl_portals3_component;
 
@@ -55,6 +59,16 @@ _Noreturn void mp3_fail(const char *format, ...)
     opal_output(0, "emunic: mtl/portals3: %s", text);
     ompi_rte_abort(1, NULL);
     abort();
+}
+
+_Noreturn void mp3_lost(ptl_process_id_t id)
+{
+    /* mpirun notices a process's death a moment later than the NIC, and then ends us with a line about that. */
+    for (time_t end_s = time(NULL) + PATIENCE_S; time(NULL) < end_s;)
+        sleep(PATIENCE_S);
+    mp3_fail("a message to or of %u:%u was lost: its host or process has gone, or the memory of a receive"
+             " is not there",
+             id.nid, id.pid);
 }
 
 struct mp3_peer *mp3_peer_of(ptl_process_id_t id)

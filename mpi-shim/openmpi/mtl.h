@@ -173,6 +173,9 @@ extern struct mp3 mp3;
 /* Any thread. Ends the job with a message. */
 _Noreturn void mp3_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Any thread. The same, of a message with that process, unless mpirun ends the job within some seconds. */
+_Noreturn void mp3_lost(ptl_process_id_t id);
+
 /* Any thread. */
 static inline void mp3_lock(void)
 {

@@ -169,7 +169,7 @@ void mp3_fetch_event(const ptl_event_t *event)
     struct mp3_unexpected *message;
 
     if (event->ni_fail_type != PTL_NI_OK)
-        mp3_fail("a message of %u:%u was lost", event->initiator.nid, event->initiator.pid);
+        mp3_lost(event->initiator);
     if (!request)
         return;
     mp3.fetches[number] = NULL;
@@ -224,7 +224,7 @@ void mp3_keep(const ptl_event_t *event)
     struct mp3_unexpected *message;
 
     if (event->ni_fail_type != PTL_NI_OK)
-        mp3_fail("a message of %u:%u was lost", event->initiator.nid, event->initiator.pid);
+        mp3_lost(event->initiator);
     message = take_begun(event->link);
     if (block && event->mlength > 0)
         memcpy(message->data, block->start + event->offset, event->mlength);
@@ -250,8 +250,7 @@ void mp3_receive_event(const ptl_event_t *event)
     struct mp3_request *request = event->md.user_ptr;
 
     if (event->ni_fail_type != PTL_NI_OK)
-        mp3_fail("a message of %u:%u was lost, or the memory of a receive is not there", event->initiator.nid,
-                 event->initiator.pid);
+        mp3_lost(event->initiator);
     request->is_posted = false;
     leave_landing(request, event->mlength);
     if ((event->match_bits & MP3_BIT_FETCH) && event->mlength == 0)

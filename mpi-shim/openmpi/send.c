@@ -54,6 +54,8 @@ static bool put_at_once(struct mp3_request *request)
     bool is_over = false;
     int r = p3_put_now(mp3.silent_memory, offset_of(request), request->length_bytes, &message, &is_over);
 
+    if (r == PTL_FAIL)
+        mp3_lost(peer->id);
     if (r != PTL_OK)
         mp3_fail("put to %u:%u: %s", peer->id.nid, peer->id.pid, ptl_err_str[r]);
     if (!is_over)
@@ -156,8 +158,7 @@ void mp3_send_event(uint32_t number, unsigned state, bool has_failed)
     if (!request)
         return;
     if (has_failed)
-        mp3_fail("a message to %u:%u was lost: its host or its process has gone", request->peer->id.nid,
-                 request->peer->id.pid);
+        mp3_lost(request->peer->id);
     was_in_flight = is_in_flight(request);
     request->state |= state;
     if (was_in_flight && !is_in_flight(request))
