@@ -114,7 +114,7 @@ static bool is_about_connections(const char *line)
 static void hold(struct emu_mpirun_output *output)
 {
     if (output->held[0] == '\0')
-        snprintf(output->held, sizeof(output->held), "%s", output->line);
+        snprintf(output->held, sizeof(output->held), "%.*s", (int)sizeof(output->held) - 1, output->line);
 }
 
 /* The line, or its beginning, in output->line. */

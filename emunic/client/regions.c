@@ -9,8 +9,8 @@
  * Nobody tells us when a program unmaps memory, or maps something else in its place; then a window shows pages that the
  * program does not have any more. Therefore each look-up asks the kernel again what is mapped there (one system call on
  * Linux 6.11, PROCMAP_QUERY): pages that are not those of the space file at their own address are adopted anew, at
- * the same place of the file, or the memory counts as in no region. An owner may promise that memory stays. A descriptor's memory must exist as long as the
- * descriptor, so nothing needs to be asked later.
+ * the same place of the file, or the memory counts as in no region. An owner may promise that memory stays. A
+ * descriptor's memory must exist as long as the descriptor, so nothing needs to be asked later.
  *
  * Adopting loses no write as long as nobody writes these pages by process_vm_* meanwhile. The caller holds the
  * interface and has no operation going on (may_adopt); other ports of the process may have private registrations, so a

@@ -40,8 +40,8 @@ int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_by
                bool *is_over);
 
 /*
- * Rounds of polls, as libugni/src/rounds.h explains them: from now on empty polls of this interface return at once. Any
- * thread. A handle that is none changes nothing.
+ * Rounds of polls, as libugni/src/poll_rounds.h explains them: from now on empty polls of this interface return at
+ * once. Any thread. A handle that is none changes nothing.
  */
 void p3_rounds_begin(ptl_handle_ni_t ni);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "libugni/src/rounds.h"
+#include "libugni/src/poll_rounds.h"
 
 #include "emunic/client/port.h"
 #include "libugni/src/ugni.h"

@@ -9,8 +9,8 @@
  *
  * In functional time. In virtual time polls and ends of rounds are as ever, and nothing, respectively.
  */
-#ifndef LIBUGNI_ROUNDS_H
-#define LIBUGNI_ROUNDS_H
+#ifndef LIBUGNI_POLL_ROUNDS_H
+#define LIBUGNI_POLL_ROUNDS_H
 
 #include <stdbool.h>
 

@@ -14,7 +14,7 @@
 #include <ompi/mca/rte/rte.h>
 #include <opal/mca/pmix/pmix.h>
 
-#include "libugni/src/rounds.h"
+#include "libugni/src/poll_rounds.h"
 
 #define OWN_ENTRIES 4096u
 #define QUEUE_MIN   1024u

@@ -6,7 +6,7 @@
 
 #include <opal/runtime/opal_progress.h>
 
-#include "libugni/src/rounds.h"
+#include "libugni/src/poll_rounds.h"
 
 #define EVENTS_AT_A_TIME 64
 #define DATAGRAM_ROUND   8u   /* datagrams are looked for each so many calls, unless messages wait for a connection */
