@@ -570,9 +570,8 @@ int emu_xc_thresholds(struct emu_exp *x)
         write_curves(x, standard, best);
         emu_exp_holds(x, 'Q', "adjusted_never_less", best_least >= 1 - 1e-9);
         emu_exp_at_least(x, 'Q', "largest_gain_1_to_64_KB", "1", 1.1, best_gain);
-        emu_exp_why(x,
-                    "the default is the best: from 16 KiB up two copies cost more than the handshake, at 8 KiB less. "
-                    "The source tells neither its default nor its copies");
+        emu_exp_why(x, "the default is the best: copies cost more than the handshake. The source tells neither its "
+                       "default nor its copies nor its buffers (host.eager_buffer_bytes)");
         emu_exp_detail(x, "default %u, adjusted %u bytes", setup.host.eager_bytes_max, best_threshold);
     }
     emu_machine_destroy(m);

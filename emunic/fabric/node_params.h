@@ -75,6 +75,7 @@ enum emu_registration {
     X(send_end_bytes_min, "send_end_bytes_min", COUNT, 0, UINT32_MAX, "for messages from this size")                   \
     X(send_end_bytes_max, "send_end_bytes_max", COUNT, 0, UINT32_MAX, "to this")                                       \
     X(eager_bytes_max, "eager_bytes_max", COUNT, 0, UINT32_MAX, "longer ones by rendezvous")                           \
+    X(eager_buffer_bytes, "eager_buffer_bytes", COUNT, 0, 1 << 30, "eager data go in parts of this size; 0: whole")    \
     X(copy_kbs, "copy_mbs", MILLI, 0, EMU_NODE_RATE_MAX, "copy of eager data at each end; 0: none")                    \
     X(rendezvous, "rendezvous", RENDEZVOUS, 0, 0, "who moves the data: get, put")                                      \
     X(registration, "registration", REGISTRATION, 0, 0, "of buffers of a rendezvous: hit, miss")                       \

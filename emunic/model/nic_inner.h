@@ -66,7 +66,9 @@ struct op {
     uint32_t n_asked;  /* live: requests of a get that have reached the target */
     uint64_t ready_ps; /* first packet at the NIC's door */
     uint64_t step_ps;  /* between packets there */
-    uint64_t last_ps;  /* latest end of an answer's stages */
+    uint64_t part_ps;  /* and between parts of so many packets */
+    uint32_t part_packets;
+    uint64_t last_ps; /* latest end of an answer's stages */
     uint64_t order_key;
 };
 
@@ -110,6 +112,7 @@ enum pending_kind {
     PENDING_BEGUN,
     PENDING_ARRIVED,
     PENDING_DATA,     /* a transfer is in memory; a generic host is interrupted */
+    PENDING_PART,     /* a part of an eager message is in memory, the last one apart */
     PENDING_RECEIVED, /* a message is in memory */
     PENDING_ASKED,    /* a request to send is in memory */
     PENDING_INVITED,  /* its answer is */
@@ -308,6 +311,13 @@ static inline struct op *dequeue(struct queue *q)
     return op;
 }
 
+/* When the next packet is at the NIC's door. */
+static inline uint64_t next_ready(const struct op *op)
+{
+    return op->ready_ps + op->n_sent * op->step_ps +
+           (op->part_packets == 0 ? 0 : op->n_sent / op->part_packets * op->part_ps);
+}
+
 static inline uint32_t packets_of(const struct emu_nic_model *nm, uint64_t bytes)
 {
     return (uint32_t)emu_packets(&nm->format, bytes);
@@ -378,7 +388,11 @@ uint64_t emu_nic_registration_ps(const struct emu_node_params *host, uint64_t by
 enum packet_type emu_nic_message_type(const struct emu_nic_model *nm, uint32_t bytes);
 /* The sender's core, before those are at the NIC. */
 uint64_t emu_nic_message_work(const struct emu_nic_model *nm, uint32_t bytes);
-/* PENDING_RECEIVED, _ASKED, _INVITED and _ENDED: the core's part. */
+/* Packets of a part of an eager message that is longer than a buffer; 0: it goes whole. */
+uint32_t emu_nic_part_packets(const struct emu_nic_model *nm, uint32_t bytes);
+/* The sender's core, for each part behind the first; the last one's copy is shorter. */
+uint64_t emu_nic_part_work(const struct emu_nic_model *nm, uint32_t part_bytes);
+/* PENDING_PART, _RECEIVED, _ASKED, _INVITED and _ENDED: the core's part. */
 void emu_nic_message_step(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps);
 
 /* ---- packets ---- */

@@ -4,7 +4,8 @@
  *
  * Eager, up to host.eager_bytes_max. The sender's core works for send_ns and copies the data to where the NIC takes
  * them; they travel as a put into a buffer that the receiver has given before. There the core works for recv_ns and
- * copies them out.
+ * copies them out. Buffers have eager_buffer_bytes: a longer message goes in parts, each a message of the protocol, and
+ * one part is copied while another one is on its way.
  *
  * Rendezvous, above. Both ends register their buffers with the NIC, and no core touches the data:
  *
@@ -39,9 +40,27 @@ enum packet_type emu_nic_message_type(const struct emu_nic_model *nm, uint32_t b
 
 uint64_t emu_nic_message_work(const struct emu_nic_model *nm, uint32_t bytes)
 {
+    uint32_t part = emu_nic_part_packets(nm, bytes);
+
+    if (part > 0)
+        bytes = part * nm->format.payload_bytes_max;
     return nm->host.send_ps + (emu_nic_message_type(nm, bytes) == TYPE_EAGER ?
                                    time_of(bytes, nm->host.copy_kbs) :
                                    emu_nic_registration_ps(&nm->host, bytes));
+}
+
+uint32_t emu_nic_part_packets(const struct emu_nic_model *nm, uint32_t bytes)
+{
+    uint32_t packets = packets_of(nm, nm->host.eager_buffer_bytes);
+
+    if (nm->host.eager_buffer_bytes == 0 || nm->host.is_generic || bytes > nm->host.eager_bytes_max)
+        return 0;
+    return bytes > packets * nm->format.payload_bytes_max ? packets : 0;
+}
+
+uint64_t emu_nic_part_work(const struct emu_nic_model *nm, uint32_t part_bytes)
+{
+    return (uint64_t)nm->host.send_ps + nm->host.put_gap_ps + time_of(part_bytes, nm->host.copy_kbs);
 }
 
 /* The core works, then hands an operation to the NIC, of which it is free put_gap later. NULL: out of memory. */
@@ -88,12 +107,26 @@ static void send_bulk(struct emu_nic_model *nm, struct node *n, const struct pen
     free_op(n, asked);
 }
 
+/* What is left to copy of an eager message when all of it is there: its last part. */
+static uint32_t last_part(const struct emu_nic_model *nm, uint32_t bytes)
+{
+    uint32_t part_bytes = emu_nic_part_packets(nm, bytes) * nm->format.payload_bytes_max;
+
+    return part_bytes == 0 ? bytes : (bytes - 1) % part_bytes + 1;
+}
+
+static void receive_part(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps)
+{
+    (void)serve(&n->procs[what->event.at.proc].core_ps, now_ps,
+                nm->host.recv_ps + time_of(what->event.bytes, nm->host.copy_kbs));
+}
+
 /* The receiver's overhead; an eager message is copied out. The sender of one that was fetched waits to hear of it. */
 static void receive(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps)
 {
     struct emu_nic_event e = what->event;
     bool is_copied = e.bytes <= nm->host.eager_bytes_max && e.peer.nid != n->nid;
-    uint64_t work = nm->host.recv_ps + (is_copied ? time_of(e.bytes, nm->host.copy_kbs) : 0);
+    uint64_t work = nm->host.recv_ps + (is_copied ? time_of(last_part(nm, e.bytes), nm->host.copy_kbs) : 0);
     uint64_t t = serve(&n->procs[e.at.proc].core_ps, now_ps, work);
 
     if (what->is_fetched) {
@@ -120,6 +153,9 @@ static void end_send(struct emu_nic_model *nm, struct node *n, const struct pend
 void emu_nic_message_step(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps)
 {
     switch (what->kind) {
+    case PENDING_PART:
+        receive_part(nm, n, what, now_ps);
+        return;
     case PENDING_RECEIVED:
         receive(nm, n, what, now_ps);
         return;

@@ -69,8 +69,8 @@ uint64_t emu_nic_first_ready(const struct emu_nic_model *nm, const struct node *
     for (uint32_t i = 0; i < n->n_procs; i++) {
         const struct op *op = n->procs[i].queue.first;
 
-        if (op && op->ready_ps + op->n_sent * op->step_ps < first)
-            first = op->ready_ps + op->n_sent * op->step_ps;
+        if (op && next_ready(op) < first)
+            first = next_ready(op);
     }
     for (uint32_t i = 0; i < nm->nic.bte_channels; i++) {
         if (n->bte[i] && n->bte[i]->is_queued && n->bte[i]->ready_ps < first)
@@ -141,6 +141,21 @@ static uint64_t gap_of(const struct emu_node_params *host, const struct emu_nic_
     return (uint64_t)host->launch_gap_ps * (spec->changes_mdh ? host->launch_mdh_percent : 100) / 100;
 }
 
+/* An eager message that is longer than a buffer: the core's time for the parts behind the first. */
+static uint64_t plan_parts(const struct emu_nic_model *nm, struct op *op)
+{
+    uint32_t part_bytes, rest, last;
+
+    op->part_packets = emu_nic_part_packets(nm, op->spec.bytes);
+    if (op->part_packets == 0)
+        return 0;
+    part_bytes = op->part_packets * nm->format.payload_bytes_max;
+    op->part_ps = emu_nic_part_work(nm, part_bytes);
+    rest = (op->spec.bytes - 1) / part_bytes;
+    last = op->spec.bytes - rest * part_bytes;
+    return (rest - 1) * op->part_ps + emu_nic_part_work(nm, last);
+}
+
 /* Occupies the core and sets when the first packet is at the NIC. */
 static void issue(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps)
 {
@@ -150,6 +165,7 @@ static void issue(struct emu_nic_model *nm, struct node *n, struct op *op, uint6
     uint64_t before = api_time(nm, op->spec.api); /* the NIC sees nothing yet */
     uint64_t stores = 0;
     uint64_t gap = gap_of(host, &op->spec);
+    uint64_t parts = 0;
 
     if (op->spec.is_answer) {
         op->ready_ps = at_ps;
@@ -161,7 +177,9 @@ static void issue(struct emu_nic_model *nm, struct node *n, struct op *op, uint6
         stores = time_of(op->spec.bytes, host->store_kbs);
         op->step_ps = time_of(nm->format.payload_bytes_max, host->store_kbs);
     }
-    proc->core_ps = start + before + gap + stores;
+    if (op->type == TYPE_EAGER)
+        parts = plan_parts(nm, op);
+    proc->core_ps = start + before + gap + stores + parts;
     op->ready_ps = start + before + host->issue_ps;
 }
 
@@ -338,6 +356,7 @@ static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t coo
     case PENDING_DATA:
         emu_nic_data_ended(nm, n, &what, now_ps);
         return;
+    case PENDING_PART:
     case PENDING_RECEIVED:
     case PENDING_ASKED:
     case PENDING_INVITED:

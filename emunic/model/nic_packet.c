@@ -34,7 +34,7 @@ static uint16_t request_units(const struct emu_nic_model *nm, uint32_t payload)
 
 static bool is_sendable(const struct node *n, const struct op *op, uint64_t end_ps)
 {
-    return op->ready_ps + op->n_sent * op->step_ps < end_ps && (!op->is_counted || n->n_free > 0);
+    return next_ready(op) < end_ps && (!op->is_counted || n->n_free > 0);
 }
 
 /* Takes the place in the window that has been free longest; returns since when. */
@@ -143,7 +143,7 @@ static bool next_request(struct emu_nic_model *nm, struct node *n, uint64_t now_
     p->units = request_units(nm, payload);
     stages = launch_time(nm, op) + interface_time(nm, payload) + (payload > 0 ? nm->packet_gap_ps : 0) +
              tile_time(nm, p->units);
-    t = start_of_stages(nm, op->ready_ps + op->n_sent * op->step_ps, stages, now_ps);
+    t = start_of_stages(nm, next_ready(op), stages, now_ps);
     if (op->is_counted)
         t = later(t, open_window(nm, n));
     started = t;
@@ -481,6 +481,22 @@ static void tell_first(struct emu_nic_model *nm, struct node *n, const struct em
         emu_nic_await(nm, n, at_ps, &what);
 }
 
+/* An eager message fills one buffer after another, in whatever order its packets come; the core empties each. */
+static void fill_buffer(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
+                        const struct assembly *a)
+{
+    uint32_t part = emu_nic_part_packets(nm, tag->bytes);
+    const struct pending what = {
+        .kind = PENDING_PART,
+        .event = { .at = { n->nid, tag->dst_proc },
+                   .peer = { p->src_nid, tag->src_proc },
+                   .bytes = part * nm->format.payload_bytes_max },
+    };
+
+    if (part > 0 && (packets_of(nm, tag->bytes) - a->n_left) % part == 0)
+        emu_nic_await(nm, n, a->last_ps, &what);
+}
+
 /* A packet with data of a put, a message or a stream of answers. */
 static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
                       uint64_t at_ps)
@@ -509,8 +525,11 @@ static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu
     if (nm->is_live && nm->program.begun && tag->is_told && a->n_left == n_packets)
         tell_first(nm, n, p, tag, at_ps);
     a->last_ps = later(a->last_ps, t + nm->host.write_ps);
-    if (--a->n_left > 0)
+    if (--a->n_left > 0) {
+        if (tag->type == TYPE_EAGER)
+            fill_buffer(nm, n, p, tag, a);
         return;
+    }
     t = a->last_ps;
     free_assembly(n, a);
     transfer_visible(nm, n, p, tag, t);

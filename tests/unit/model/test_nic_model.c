@@ -614,6 +614,47 @@ static void test_parts_of_a_rendezvous_cost_their_times(void **state)
     }
 }
 
+/* Two parts: the first one is on its way and copied out while the second is copied, which takes longest here. */
+static void test_parts_of_an_eager_message_overlap(void **state)
+{
+    const uint64_t copy_ps = UINT64_C(8192) * 1000000 / 2000; /* of a part, at 2 GB/s */
+    struct emu_nic_setup setup = setup_of(machine);
+    uint64_t one[2], whole[2], parts[2], longer[2];
+
+    (void)state;
+    setup.host.eager_bytes_max = 65536;
+    setup.host.eager_buffer_bytes = 0;
+    time_message(&setup, 8192, one); /* without copies */
+    setup.host.copy_kbs = 2000000;
+    time_message(&setup, 16384, whole);
+    setup.host.eager_buffer_bytes = 8192;
+    time_message(&setup, 16384, parts);
+    assert_time(parts[0], one[0] + 3 * copy_ps + setup.host.send_ps + setup.host.put_gap_ps);
+    assert_true(parts[0] < whole[0]);
+    setup.host.send_ps += 100 * NS;
+    time_message(&setup, 16384, longer);
+    assert_time(longer[0], parts[0] + 200 * NS); /* each part is sent */
+    setup.host.send_ps -= 100 * NS;
+    setup.host.recv_ps += 100 * NS;
+    time_message(&setup, 16384, longer);
+    assert_time(longer[0], parts[0] + 100 * NS); /* the first is received while the second comes */
+}
+
+static void test_a_message_that_fits_a_buffer_goes_whole(void **state)
+{
+    struct emu_nic_setup setup = setup_of(machine);
+    uint64_t whole[2], fits[2];
+
+    (void)state;
+    setup.host.copy_kbs = 10000000;
+    setup.host.eager_buffer_bytes = 0;
+    time_message(&setup, 8192, whole);
+    setup.host.eager_buffer_bytes = 8192;
+    time_message(&setup, 8192, fits);
+    assert_int_equal(fits[0], whole[0]);
+    assert_int_equal(fits[1], whole[1]);
+}
+
 static void test_registration_costs_by_pages_and_cache(void **state)
 {
     struct emu_nic_setup setup = setup_of(machine);
@@ -859,6 +900,8 @@ int main(void)
         cmocka_unit_test(test_packets_have_the_sizes_of_the_source),
         cmocka_unit_test(test_events_say_what_happened),
         cmocka_unit_test(test_protocol_follows_size),
+        cmocka_unit_test(test_parts_of_an_eager_message_overlap),
+        cmocka_unit_test(test_a_message_that_fits_a_buffer_goes_whole),
         cmocka_unit_test(test_block_transfers_wait_for_a_channel),
         cmocka_unit_test(test_sequence_numbers_come_round),
         cmocka_unit_test(test_scattered_packets_make_whole_messages),
