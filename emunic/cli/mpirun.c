@@ -263,10 +263,9 @@ static void add_default(struct words *words, const char *variable, const char *n
 }
 
 /*
- * The program's MPI sends over our component, or not at all. Over Portals one-sided calls become messages, but for
- * windows of MPI_Win_allocate_shared: osc/emunic chooses. btl/gni tells Open MPI which processes share a node of the
- * machine. Ranks keep their order, because topo/treematch goes by the cores of this host, and fails where these are not
- * those of the nodes.
+ * The program's MPI sends over our component, or not at all. osc/emunic chooses the component that makes a window.
+ * btl/gni tells Open MPI which processes share a node of the machine. Ranks keep their order, because topo/treematch
+ * goes by the cores of this host, and fails where these are not those of the nodes.
  */
 static void use_components(struct words *words, const struct emu_job_plan *plan)
 {
@@ -294,7 +293,7 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
         add_setting(words, "mtl", "portals3");
         add_setting(words, "btl", "self"); /* others would be started all the same, and attach to the NIC */
     }
-    add_default(words, MCA_PREFIX "osc", "osc", plan->is_over_gni ? "rdma,sm" : "emunic,pt2pt,sm");
+    add_default(words, MCA_PREFIX "osc", "osc", plan->is_over_gni ? "emunic,rdma,pt2pt,sm" : "emunic,pt2pt,sm");
     add_default(words, MCA_PREFIX "topo", "topo", "basic");
 }
 

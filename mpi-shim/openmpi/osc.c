@@ -2,11 +2,14 @@
 /*
  * osc/emunic: which component of Open MPI makes a window.
  *
- *   MPI_Win_allocate_shared   osc/sm: the memory of a node, for ranks of one node only
- *   all others                osc/pt2pt: their calls become messages
+ *                             over Portals   over gni
+ *   MPI_Win_allocate_shared   osc/sm         osc/sm      the memory of a node, for ranks of one node only
+ *   MPI_Win_create_dynamic    osc/pt2pt      osc/pt2pt   their calls become messages
+ *   all others                osc/pt2pt      osc/rdma
  *
  * Left to itself, Open MPI would also give osc/sm the windows of MPI_Win_allocate on one node, and their calls would
- * pass the machine by. So this component outbids both, hands windows on to osc/pt2pt, and leaves shared ones alone.
+ * pass the machine by. Calls to dynamic windows on another node never end in osc/rdma. So this component outbids the
+ * others, hands such windows on to osc/pt2pt, and leaves the rest alone.
  */
 #include <ompi_config.h>
 
@@ -15,7 +18,7 @@
 #include <ompi/mca/osc/base/base.h>
 #include <ompi/mca/osc/osc.h>
 
-#define PRIORITY 200 /* osc/sm bids 100 */
+#define PRIORITY 200 /* osc/sm bids 100, osc/rdma 101 */
 
 static int init(bool enable_progress_threads, bool enable_mpi_threads);
 static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
@@ -51,25 +54,32 @@ static int finalize(void)
     return OMPI_SUCCESS;
 }
 
-static ompi_osc_base_component_t *messages(void)
+static ompi_osc_base_component_t *find(const char *name)
 {
     mca_base_component_list_item_t *item;
 
     OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t)
     {
-        if (strcmp(item->cli_component->mca_component_name, "pt2pt") == 0)
+        if (strcmp(item->cli_component->mca_component_name, name) == 0)
             return (ompi_osc_base_component_t *)item->cli_component;
     }
     return NULL;
 }
 
+/* osc/rdma is there over gni only. */
+static bool takes(int flavor)
+{
+    if (flavor == MPI_WIN_FLAVOR_SHARED)
+        return false;
+    return flavor == MPI_WIN_FLAVOR_DYNAMIC || !find("rdma");
+}
+
 static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
                      struct opal_info_t *info, int flavor)
 {
-    ompi_osc_base_component_t *component = messages();
+    ompi_osc_base_component_t *component = find("pt2pt");
 
-    if (flavor == MPI_WIN_FLAVOR_SHARED || !component ||
-        component->osc_query(win, base, size, disp_unit, comm, info, flavor) < 0)
+    if (!takes(flavor) || !component || component->osc_query(win, base, size, disp_unit, comm, info, flavor) < 0)
         return -1;
     return PRIORITY;
 }
@@ -77,5 +87,5 @@ static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_
 static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
                       struct opal_info_t *info, int flavor, int *model)
 {
-    return messages()->osc_select(win, base, size, disp_unit, comm, info, flavor, model);
+    return find("pt2pt")->osc_select(win, base, size, disp_unit, comm, info, flavor, model);
 }

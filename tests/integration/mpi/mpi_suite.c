@@ -2,8 +2,8 @@
 /*
  * What an MPI library promises, over whatever it sends with: mpi_suite [CASE]... All but the last seven; only "threads"
  * and "window_threads", named first, ask for MPI_THREAD_MULTIPLE (Open MPI's osc/pt2pt refuses windows with it).
- * "shared" expects PPN ranks on each node; "dynamic" hangs in osc/rdma of Open MPI 4.1.4,
- * and "atomics" now and then in osc/pt2pt. Every byte that arrives is
+ * "shared" expects PPN ranks on each node; "dynamic" hangs in osc/rdma of Open MPI 4.1.4
+ * with MPI_THREAD_MULTIPLE, and "atomics" now and then in osc/pt2pt. Every byte that arrives is
  * compared with what its sender, tag and place say it has to be. Prints one line per case by rank 0; a fault ends the
  * job with a line that names it.
  */
