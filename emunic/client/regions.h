@@ -40,7 +40,7 @@ void emu_regions_fini(struct emu_regions *regions);
 
 /*
  * The caller promises that these bytes stay mapped until emu_regions_fini(), so that nobody has to ask.
- * Only whole pages within them count. False: it has promised EMU_REGIONS_KEPT_MAX times already, and nothing has changed.
+ * Only whole pages within them count. False: it has promised EMU_REGIONS_KEPT_MAX times already; nothing has changed.
  */
 bool emu_regions_keep(struct emu_regions *regions, uint64_t addr, uint64_t len_bytes);
 

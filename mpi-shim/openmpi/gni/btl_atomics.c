@@ -87,13 +87,16 @@ static gni_fma_cmd_type_t command_of(mca_btl_base_atomic_op_t op, int flags, boo
     return NONE;
 }
 
-/* result: where the old value goes, or NULL. */
+/*
+ * result: where the old value goes, or NULL. A window of one process is not registered, so there is no handle then, and
+ * Open MPI does it by itself.
+ */
 static int submit(struct mg_work *work, uint64_t remote, mca_btl_base_registration_handle_t *remote_handle,
                   void *result, mca_btl_base_registration_handle_t *handle, int flags)
 {
     size_t bytes = flags & MCA_BTL_ATOMIC_FLAG_32BIT ? 4 : 8;
 
-    if (work->command == NONE || remote % bytes != 0) {
+    if (work->command == NONE || remote % bytes != 0 || !remote_handle) {
         opal_free_list_return(&mg.works, &work->super);
         return OPAL_ERR_NOT_AVAILABLE;
     }

@@ -851,6 +851,20 @@ static void windows(void)
     MPI_Win_free(&win);
 }
 
+/* A window of one process, which Open MPI registers nowhere. */
+static void atomics_alone(void)
+{
+    long word = 1, new = 7, expected = 1, old = 0;
+    MPI_Win win;
+
+    MPI_Win_create(&word, sizeof(word), sizeof(word), MPI_INFO_NULL, MPI_COMM_SELF, &win);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Compare_and_swap(&new, &expected, &old, MPI_LONG, 0, 0, win);
+    MPI_Win_unlock(0, win);
+    MPI_Win_free(&win);
+    EXPECT(old == 1 && word == 7);
+}
+
 /* All ranks work on the words of rank 0 at once. */
 static void atomics(void)
 {
@@ -868,6 +882,7 @@ static void atomics(void)
     MPI_Aint at[4];
     MPI_Win win;
 
+    atomics_alone();
     MPI_Win_allocate(sizeof(*window), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
     memset(window, 0, sizeof(*window));
     at[0] = 0, at[1] = (char *)window->l - (char *)window, at[2] = (char *)window->d - (char *)window;
