@@ -282,6 +282,9 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
         /* With two levels processes that want the same lock keep each other from it for milliseconds. */
         if (!getenv(MCA_PREFIX "osc_rdma_locking_mode"))
             add_setting(words, "osc_rdma_locking_mode", "on_demand");
+        /* See mpi-shim/openmpi/osc_accumulate.h. */
+        if (!getenv(MCA_PREFIX "osc_rdma_network_max_amo"))
+            add_setting(words, "osc_rdma_network_max_amo", "0");
         if (plan->time) {
             add_setting(words, "btl_gni_connect_all", "1");
             add_setting(words, "btl_gni_polled_ranks", "0");

@@ -9,8 +9,10 @@
  *
  * Left to itself, Open MPI would also give osc/sm the windows of MPI_Win_allocate on one node, and their calls would
  * pass the machine by. Calls to dynamic windows on another node never end in osc/rdma. So this component outbids the
- * others, hands such windows on to osc/pt2pt, and leaves the rest alone.
+ * others and hands the windows on. What osc/rdma accumulates is mended (osc_accumulate.h).
  */
+#include "mpi-shim/openmpi/osc_accumulate.h"
+
 #include <ompi_config.h>
 
 #include <string.h>
@@ -66,20 +68,22 @@ static ompi_osc_base_component_t *find(const char *name)
     return NULL;
 }
 
-/* osc/rdma is there over gni only. */
-static bool takes(int flavor)
+/* Who makes windows of this flavor; NULL: Open MPI chooses. osc/rdma is there over gni only. */
+static ompi_osc_base_component_t *maker_of(int flavor)
 {
+    ompi_osc_base_component_t *rdma = find("rdma");
+
     if (flavor == MPI_WIN_FLAVOR_SHARED)
-        return false;
-    return flavor == MPI_WIN_FLAVOR_DYNAMIC || !find("rdma");
+        return NULL;
+    return flavor == MPI_WIN_FLAVOR_DYNAMIC || !rdma ? find("pt2pt") : rdma;
 }
 
 static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
                      struct opal_info_t *info, int flavor)
 {
-    ompi_osc_base_component_t *component = find("pt2pt");
+    ompi_osc_base_component_t *component = maker_of(flavor);
 
-    if (!takes(flavor) || !component || component->osc_query(win, base, size, disp_unit, comm, info, flavor) < 0)
+    if (!component || component->osc_query(win, base, size, disp_unit, comm, info, flavor) < 0)
         return -1;
     return PRIORITY;
 }
@@ -87,5 +91,10 @@ static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_
 static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
                       struct opal_info_t *info, int flavor, int *model)
 {
-    return find("pt2pt")->osc_select(win, base, size, disp_unit, comm, info, flavor, model);
+    ompi_osc_base_component_t *component = maker_of(flavor);
+    int r = component->osc_select(win, base, size, disp_unit, comm, info, flavor, model);
+
+    if (r == OMPI_SUCCESS && component == find("rdma"))
+        mo_mend_accumulate(win);
+    return r;
 }

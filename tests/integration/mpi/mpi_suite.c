@@ -865,6 +865,36 @@ static void atomics_alone(void)
     EXPECT(old == 1 && word == 7);
 }
 
+/* A derived type of one number each, fetched while it is added to: one by one and together. */
+static void accumulate_derived(void)
+{
+    enum { N = 8 };
+    double *window, add[N], old[N];
+    MPI_Datatype one;
+    MPI_Win win;
+
+    MPI_Type_contiguous(1, MPI_DOUBLE, &one);
+    MPI_Type_commit(&one);
+    MPI_Win_allocate(N * sizeof(double), sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
+    for (int i = 0; i < N; i++)
+        window[i] = 0, add[i] = i + 1, old[i] = -1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+        MPI_Get_accumulate(add, N, one, old, N, one, 0, 0, N, one, MPI_SUM, win);
+        MPI_Win_flush(0, win);
+        for (int i = 0; i < N; i++)
+            EXPECT(old[i] == 0);
+        for (int i = 0; i < N; i++)
+            MPI_Get_accumulate(&add[i], 1, one, &old[i], 1, one, 0, i, 1, one, MPI_SUM, win);
+        MPI_Win_unlock(0, win);
+        for (int i = 0; i < N; i++)
+            EXPECT(old[i] == i + 1);
+    }
+    MPI_Win_free(&win);
+    MPI_Type_free(&one);
+}
+
 /* All ranks work on the words of rank 0 at once. */
 static void atomics(void)
 {
@@ -883,6 +913,7 @@ static void atomics(void)
     MPI_Win win;
 
     atomics_alone();
+    accumulate_derived();
     MPI_Win_allocate(sizeof(*window), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
     memset(window, 0, sizeof(*window));
     at[0] = 0, at[1] = (char *)window->l - (char *)window, at[2] = (char *)window->d - (char *)window;
