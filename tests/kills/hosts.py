@@ -118,11 +118,15 @@ class Hosts(OnHosts, Workers):
         self.context.n_lives += 1
         self.dead.discard(rank)
         self.lives[rank] = self.context.n_lives
-        self.waits.until("a host joins", lambda: self.knows_domain(rank))
+        self.waits.until("a host joins", self.all_are_up)
         job = {"EMUNIC_SERVER": NAME, "EMUNIC_COOKIE": str(COOKIE), "EMUNIC_PTAG": str(PTAG), "PMIX_RANK": str(rank)}
         self.processes[rank] = lines_of(self, self.start_on(
             rank, [self.context.emunic_rank, self.context.programs[self.program], self.board.path, rank,
                    self.lives[rank], self.context.seed], job))
+
+    def all_are_up(self):
+        """Each host knows of all others: until then its own operations to one that comes back fail."""
+        return all(self.knows_domain(host) for host, server in self.servers.items() if server.poll() is None)
 
     def knows_domain(self, host):
         """All hosts are up for it, so it has the domain."""
