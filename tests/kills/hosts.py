@@ -197,8 +197,7 @@ class Hosts(OnHosts, Workers):
         return [f"hosts: all emunics {way}"]
 
     def close(self):
-        self.check(self.others())
-        self.board.words[ENDS] = ENDS_SOON
+        self.check(self.others(), ENDS_SOON)
         for process in self.processes.values():
             if self.reap(process, "workers leave") != 0:
                 raise Finding(f"a worker leaves with {process.returncode}")

@@ -219,8 +219,8 @@ class Workers(AtServer):
         self.waits.until("works", lambda: (self.expect_alive(alive), self.board.of(rank, BEATS) >= goal)[1],
                          lambda: self.tell(alive))
 
-    def check(self, alive):
-        """All of them hold still, and compare everything."""
+    def check(self, alive, ends=0):
+        """All of them hold still, and compare everything. ends: then they leave, with nothing under way to each other."""
         self.n_pauses += 1
         n, words = self.n_pauses, self.board.words
         words[PAUSE] = n
@@ -229,6 +229,8 @@ class Workers(AtServer):
                                                       all(self.board.of(i, word) == n for i in alive))[1],
                              lambda: self.tell(alive))
             words[CHECK] = n
+        if ends:
+            words[ENDS] = ends
         words[CHECK] = words[PAUSE] = 0
         self.expect_no_finding()
         self.context.n_checked += len(alive)
@@ -322,8 +324,7 @@ class Workers(AtServer):
         return [f"mover {way}"]
 
     def close(self):
-        self.check(self.others())
-        self.board.words[ENDS] = ENDS_SOON
+        self.check(self.others(), ENDS_SOON)
         for process in self.processes.values():
             if self.reap(process, "workers leave") != 0:
                 raise Finding(f"a worker leaves with {process.returncode}")
