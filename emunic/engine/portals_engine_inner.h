@@ -50,16 +50,19 @@ static inline void store_event(struct emu_ptl_event *slot, uint64_t seq, const u
 static inline bool load_event(const struct emu_ptl_event *slot, uint64_t seq, struct emu_ptl_event *to)
 {
     _Atomic uint64_t *from = (_Atomic uint64_t *)(uintptr_t)slot;
-    uint64_t words[EVENT_WORDS];
+    uint64_t word = seq;
 
-    words[0] = seq;
-    for (unsigned i = 1; i < EVENT_WORDS - 1; i++)
-        words[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
+    /* Straight to where it is read: copied as a whole, it would wait until the words had left the store buffer. */
+    memcpy(to, &word, sizeof(word));
+    for (unsigned i = 1; i < EVENT_WORDS - 1; i++) {
+        word = atomic_load_explicit(&from[i], memory_order_relaxed);
+        memcpy((uint8_t *)to + i * sizeof(word), &word, sizeof(word));
+    }
     atomic_thread_fence(memory_order_acquire);
-    words[EVENT_WORDS - 1] = atomic_load_explicit(&from[EVENT_WORDS - 1], memory_order_relaxed);
-    if ((uint32_t)(words[EVENT_WORDS - 1] >> 32) != (uint32_t)seq)
+    word = atomic_load_explicit(&from[EVENT_WORDS - 1], memory_order_relaxed);
+    memcpy((uint8_t *)to + (EVENT_WORDS - 1) * sizeof(word), &word, sizeof(word));
+    if ((uint32_t)(word >> 32) != (uint32_t)seq)
         return false;
-    memcpy(to, words, sizeof(words));
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&slot->seq, memory_order_relaxed) == seq;
 }

@@ -3,7 +3,8 @@
  * Portals, owner's side.
  *
  * Match lists are packed arrays with holes (struct emu_ptl_place). A list begins in the middle of its array, so both
- * ends are near; an insertion in between takes a neighbouring hole or shifts the shorter way to the next one. An entry
+ * ends are near; an insertion in between takes a neighbouring hole or shifts the shorter way to the next one, and makes
+ * several holes if that is the end: receives are posted one after another before the same last entries. An entry
  * that goes leaves a hole; when holes outnumber entries the list is packed again. So insertion at the ends and removal
  * cost O(1), the walk meets at most as many holes as entries, and nobody else ever writes a list.
  *
@@ -21,6 +22,7 @@
 #define EQ_FEW       64u  /* events: who asks for fewer has not counted what may come at once, */
 #define EQ_FOR_FEW   512u /* and gets room for a burst of 256 messages: 64 KiB, half of the arena for all queues */
 #define HOLES_SPARED 64u
+#define GAP          16u /* holes made at once before what is shifted to the end of a list */
 #define ARENA_UNIT   4096u
 #define MIDDLE       (EMU_PTL_PLACES / 2)
 
@@ -274,6 +276,40 @@ static uint32_t grow(struct emu_ptl_ni *ni, uint32_t pt, bool at_head)
     return at_head ? --list->first : list->end++;
 }
 
+static void make_holes(struct emu_ptl_place *places, uint32_t from, uint32_t end)
+{
+    for (uint32_t i = from; i < end; i++)
+        places[i] = hole;
+}
+
+/* Shifts what stands from `at` to the end, and leaves holes behind `at` for those that are inserted there next. */
+static uint32_t open_gap_to_end(struct emu_ptl_ni *ni, uint32_t pt, uint32_t at)
+{
+    struct emu_ptl_list *list = &ni->lists[pt];
+    struct emu_ptl_place *places = ni->places[pt];
+    uint32_t gap = EMU_PTL_PLACES - list->end < GAP ? 1 : GAP;
+
+    for (uint32_t from = list->end; from-- > at;)
+        put(ni, pt, from + gap, &places[from]);
+    list->end += gap;
+    make_holes(places, at, at + gap);
+    return at;
+}
+
+/* The same with what stands before `at`. */
+static uint32_t open_gap_to_first(struct emu_ptl_ni *ni, uint32_t pt, uint32_t at)
+{
+    struct emu_ptl_list *list = &ni->lists[pt];
+    struct emu_ptl_place *places = ni->places[pt];
+    uint32_t gap = list->first < GAP ? 1 : GAP;
+
+    for (uint32_t from = list->first; from < at; from++)
+        put(ni, pt, from - gap, &places[from]);
+    list->first -= gap;
+    make_holes(places, at - gap, at);
+    return at - gap;
+}
+
 /* Makes `at` free by shifting what stands before or behind it towards the next hole. The place that became free. */
 static uint32_t shift(struct emu_ptl_ni *ni, uint32_t pt, uint32_t at)
 {
@@ -288,7 +324,7 @@ static uint32_t shift(struct emu_ptl_ni *ni, uint32_t pt, uint32_t at)
         for (to = at; to < list->end && !is_hole(&places[to]); to++)
             ;
         if (to == list->end)
-            list->end++;
+            return open_gap_to_end(ni, pt, at);
         for (; to > at; to--)
             put(ni, pt, to, &places[to - 1]);
         return at;
@@ -296,7 +332,7 @@ static uint32_t shift(struct emu_ptl_ni *ni, uint32_t pt, uint32_t at)
     for (to = at; to > list->first && !is_hole(&places[to - 1]); to--)
         ;
     if (to == list->first)
-        list->first--;
+        return open_gap_to_first(ni, pt, at);
     for (to--; to < at - 1; to++)
         put(ni, pt, to, &places[to + 1]);
     return at - 1;
@@ -315,6 +351,11 @@ static uint32_t make_place(struct emu_ptl_owner *o, uint32_t pt, const struct em
         return grow(ni, pt, false);
     if (at == list->first)
         return grow(ni, pt, true);
+    if (is_hole(&ni->places[pt][at - 1])) {
+        while (at - 1 > list->first && is_hole(&ni->places[pt][at - 2]))
+            at--;
+        return at - 1;
+    }
     return shift(ni, pt, at);
 }
 
