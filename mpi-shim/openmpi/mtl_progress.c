@@ -59,13 +59,15 @@ static void tell(struct mp3_peer *peer)
         mp3_fail("cannot give credit to %u:%u", peer->id.nid, peer->id.pid);
 }
 
-/* A message of a peer has been taken off its queue. bytes: of an overflow entry. */
-static void count(ptl_process_id_t source, uint64_t bytes)
+/* A message of a peer has been taken off its queue. */
+static void count(const ptl_event_t *event)
 {
-    struct mp3_peer *peer = mp3_peer_of(source);
+    struct mp3_peer *peer = mp3_peer_of(event->initiator);
+    /* The sender has counted those of short messages, wherever they were to land. */
+    uint64_t bytes = event->match_bits & MP3_BIT_FETCH ? 0 : event->rlength;
 
     if (!peer)
-        mp3_fail("a message of %u:%u, which is not in this job", source.nid, source.pid);
+        mp3_fail("a message of %u:%u, which is not in this job", event->initiator.nid, event->initiator.pid);
     peer->taken_messages++;
     peer->taken_bytes += (uint32_t)bytes;
     if (peer->taken_messages - peer->told_messages >= (mp3.window_messages + 1) / 2 ||
@@ -93,7 +95,7 @@ static void take_unexpected(const ptl_event_t *event)
         mp3_begin_unexpected(event);
     } else if (event->type == PTL_EVENT_PUT_END) {
         mp3_keep(event);
-        count(event->initiator, event->md.user_ptr ? event->mlength : 0);
+        count(event);
     }
 }
 
@@ -104,7 +106,7 @@ static void take_put(const ptl_event_t *event)
         return;
     }
     mp3_receive_event(event);
-    count(event->initiator, 0);
+    count(event);
 }
 
 static void take(const ptl_event_t *event)
