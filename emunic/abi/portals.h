@@ -286,6 +286,35 @@ struct emu_ptl_iov {
     uint64_t length_bytes;
 };
 
+/*
+ * Where one process leaves its short messages, in the order in which it sends them, until the owner takes them. The
+ * sender writes a place's second line, then the first, its number last: one line goes from core to core, two with more
+ * than 32 bytes. The owner writes none of them.
+ */
+#define EMU_PTL_INBOXES      16u
+#define EMU_PTL_INBOX_PLACES 64u
+#define EMU_PTL_INBOX_BYTES  96u /* of data */
+
+struct emu_ptl_short {
+    _Atomic uint64_t number; /* from 1: message `number` of its inbox is here */
+    uint64_t bits;
+    uint64_t hdr_data;
+    uint32_t pt;
+    uint32_t length_bytes;
+    uint8_t data[EMU_PTL_INBOX_BYTES];
+};
+static_assert(sizeof(struct emu_ptl_short) == 128, "ABI: short message");
+
+struct emu_ptl_inbox {
+    _Atomic uint64_t sender; /* holder's name of the port whose it is, until the interface ends; 0: nobody's */
+    uint32_t nid;            /* its address, written by it before its first message */
+    uint32_t pid;
+    uint32_t uid;
+    uint32_t jid;
+    alignas(64) _Atomic uint64_t taken; /* messages, by the owner */
+    alignas(64) struct emu_ptl_short places[EMU_PTL_INBOX_PLACES];
+};
+
 struct emu_ptl_ni {
     uint64_t magic;                    /* [I] EMU_PTL_MAGIC */
     uint32_t abi_version;              /* [I] */
@@ -311,6 +340,8 @@ struct emu_ptl_ni {
     uint32_t n_open;                   /* [L] operations that are going on, and at most so far */
     uint32_t n_open_max;               /* [L] */
     alignas(64) uint32_t n_dead;       /* [L] descriptors ever put on the dead list: a line the owner looks at often */
+    alignas(64) _Atomic uint32_t takes_short;             /* [P] the owner looks into its inboxes */
+    _Atomic uint32_t n_inboxes;                           /* those behind it are nobody's */
     alignas(64) uint64_t registers[EMU_PTL_SR_END];       /* [P], but for the last two */
     alignas(64) struct emu_ptl_fail fails[EMU_PTL_FAILS]; /* [L] */
     alignas(64) struct emu_ptl_list lists[EMU_PTL_PTS];
@@ -322,6 +353,7 @@ struct emu_ptl_ni {
     alignas(64) struct emu_ptl_md mds[EMU_PTL_MDS];
     alignas(64) struct emu_ptl_iov iovs[EMU_PTL_IOVECS];                  /* [P] */
     alignas(64) struct emu_ptl_place places[EMU_PTL_PTS][EMU_PTL_PLACES]; /* [P] */
+    alignas(64) struct emu_ptl_inbox inboxes[EMU_PTL_INBOXES];
     alignas(EMU_PAGE_BYTES) uint8_t arena[EMU_PTL_ARENA_BYTES];
 };
 static_assert(offsetof(struct emu_ptl_ni, lock) == 64, "ABI: lock line");

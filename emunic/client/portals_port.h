@@ -40,6 +40,8 @@ struct emu_portals {
     struct emu_gate *gate;          /* borrowed: of the direct path; NULL: there is none */
     struct emu_portals_peer *peers; /* owned, one per port slot */
     struct emu_portals_known known[EMU_PORTALS_KNOWN];
+    bool takes_short;                /* its inboxes are open */
+    uint64_t taken[EMU_PTL_INBOXES]; /* short messages, of each inbox */
 };
 
 struct emu_portals_options {
@@ -74,8 +76,8 @@ int emu_portals_send(struct emu_portals *p, struct emu_ptl_send *send);
 
 /*
  * The same for a put without an acknowledgement, if it can be over at once: a short one to a process that can be
- * reached here. False: it cannot, and nothing has happened. fail_out: EMU_STATUS_*, 0: none, of data that could not be
- * moved.
+ * reached here, and that has taken what was left for it before (portals_inbox.h). False: it cannot, and nothing has
+ * happened. fail_out: EMU_STATUS_*, 0: none, of data that could not be moved.
  */
 bool emu_portals_send_at_once(struct emu_portals *p, struct emu_ptl_send *send, unsigned *fail_out);
 

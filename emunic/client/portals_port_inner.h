@@ -22,7 +22,11 @@ struct emu_portals_peer {
     struct emu_segment *segment; /* borrowed from the direct path: for waking its owner; NULL: not yet known */
     uint32_t mdh;                /* memory domain that `lane` leads to; 0: there is none */
     uint32_t mdh_generation;
-    struct emu_lane lane; /* to the memory of the descriptor that was hit last */
+    struct emu_lane lane;        /* to the memory of the descriptor that was hit last */
+    struct emu_ptl_inbox *inbox; /* ours there; NULL: not yet, or */
+    bool has_no_inbox;           /* never */
+    uint64_t n_put;              /* messages that we have left there */
+    uint64_t n_taken;            /* of these, at least so many are taken */
 };
 
 /* A target that is reached from here. */

@@ -37,6 +37,7 @@
 #include <string.h>
 
 #include "emunic/client/direct.h"
+#include "emunic/client/portals_inbox.h"
 #include "emunic/client/portals_port_inner.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/word.h"
@@ -525,21 +526,25 @@ static void expect_at_home(const struct emu_portals *p, const struct emu_ptl_sen
 }
 
 /* True: it is over. False: nothing has happened. We are inside. */
-static bool run_short(struct emu_portals *p, struct emu_ptl_send *send, struct outcome *out)
+static bool run_short(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
+                      struct outcome *out)
 {
     struct emu_segment *segment;
-    struct emu_portals_target t;
     struct stay stay;
 
-    if (emu_portals_find_target(p, send, &t) != EMU_PORTALS_HERE || !t.peer)
-        return false;
-    emu_prefetch_for_write(&t.ni->lock);
+    emu_prefetch_for_write(&t->ni->lock);
     expect_at_home(p, send);
-    segment = emu_portals_segment_of(p, &t);
-    if (!emu_portals_lock(p, t.ni, t.port, t.generation) || run_put(p, &t, send, &stay, out) == IS_LEFT)
+    segment = emu_portals_segment_of(p, t);
+    if (!emu_portals_lock(p, t->ni, t->port, t->generation) || run_put(p, t, send, &stay, out) == IS_LEFT)
         return false;
-    conclude(p, &t, send, segment, out);
+    conclude(p, t, send, segment, out);
     return true;
+}
+
+/* A short put to another process that is reached from here? We are inside. */
+static bool has_short_way(struct emu_portals *p, const struct emu_ptl_send *send, struct emu_portals_target *t)
+{
+    return may_be_short(p, send) && emu_portals_find_target(p, send, t) == EMU_PORTALS_HERE && t->peer;
 }
 
 /* ---- the call ---- */
@@ -570,7 +575,7 @@ int emu_portals_send(struct emu_portals *p, struct emu_ptl_send *send)
     if (p->port.direct)
         emu_direct_trim(p->port.direct);
     emu_portals_enter(p);
-    if (may_be_short(p, send) && run_short(p, send, &out)) {
+    if (has_short_way(p, send, &t) && run_short(p, &t, send, &out)) {
         emu_portals_leave(p);
         return 0;
     }
@@ -593,15 +598,37 @@ int emu_portals_send(struct emu_portals *p, struct emu_ptl_send *send)
     return 0;
 }
 
+/* Leaves it in the target's inbox, if it fits and nobody is to be told at home. */
+static bool leave_short(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send)
+{
+    struct emu_segment *segment;
+    struct emu_ptl_span from;
+
+    if (send->length_bytes > EMU_PTL_INBOX_BYTES || !is_silent(p, send))
+        return false;
+    span_of_md(p, send->md, &from);
+    if (from.iovs || !emu_portals_leave_short(p, t, send, (const uint8_t *)(uintptr_t)from.one.addr))
+        return false;
+    p->ni->registers[EMU_PTL_SR_SEND_COUNT]++;
+    p->ni->registers[EMU_PTL_SR_SEND_LENGTH] += send->length_bytes;
+    count(p, t, send, send->length_bytes);
+    segment = emu_portals_segment_of(p, t);
+    if (segment)
+        emu_rest_disturb(segment);
+    return true;
+}
+
 bool emu_portals_send_at_once(struct emu_portals *p, struct emu_ptl_send *send, unsigned *fail_out)
 {
     struct outcome out = { .is_begun = false };
-    bool is_over;
+    struct emu_portals_target t;
+    bool is_over = false;
 
     if (p->port.direct)
         emu_direct_trim(p->port.direct);
     emu_portals_enter(p);
-    is_over = may_be_short(p, send) && run_short(p, send, &out);
+    if (has_short_way(p, send, &t))
+        is_over = leave_short(p, &t, send) || (emu_portals_peer_has_taken(t.peer) && run_short(p, &t, send, &out));
     emu_portals_leave(p);
     *fail_out = out.fail;
     return is_over;

@@ -176,7 +176,10 @@ struct p3_operation {
     uint64_t hdr_data;
 };
 enum p3_code p3_move(const struct p3_operation *operation);
-/* A put that is over when this returns; *is_over false: it cannot be, and nothing has happened. */
-enum p3_code p3_put_at_once(const struct p3_operation *operation, bool *is_over);
+/*
+ * A put without acknowledgement that is over when this returns; *is_over false: it cannot be, and nothing has happened.
+ * put: all but the descriptor's place, which is filled in.
+ */
+enum p3_code p3_put_at_once(uint32_t md, struct emu_ptl_send *put, bool *is_over);
 
 #endif

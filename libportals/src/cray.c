@@ -6,6 +6,7 @@
 #include <portals/portals3.h>
 
 #include "emunic/client/message_cost.h"
+#include "emunic/client/portals_inbox.h"
 #include "libportals/src/calls.h"
 #include "libportals/src/interface.h"
 #include "libportals/src/message_layer.h"
@@ -199,6 +200,28 @@ int p3_memory_stays(ptl_handle_ni_t handle, const void *start, ptl_size_t length
     return is_kept ? PTL_OK : PTL_NO_SPACE;
 }
 
+void p3_inboxes_open(ptl_handle_ni_t handle)
+{
+    struct p3_ni *ni = p3_lock_ni(handle);
+
+    if (!ni)
+        return;
+    emu_portals_open_inboxes(&ni->p);
+    p3_unlock_ni(ni);
+}
+
+bool p3_has_taken(ptl_handle_ni_t handle, ptl_process_id_t target)
+{
+    struct p3_ni *ni = p3_lock_ni(handle);
+    bool has_taken;
+
+    if (!ni)
+        return true;
+    has_taken = emu_portals_has_taken(&ni->p, target.nid, target.pid);
+    p3_unlock_ni(ni);
+    return has_taken;
+}
+
 void p3_rounds_begin(ptl_handle_ni_t handle)
 {
     struct p3_ni *ni = p3_lock_ni(handle);
@@ -222,15 +245,15 @@ void p3_rounds_end_one(ptl_handle_ni_t handle, bool may_yield)
 int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_bytes, const struct p3_message *message,
                bool *is_over)
 {
-    struct p3_operation op = { .kind = EMU_PTL_PUT,
-                               .md = md,
-                               .local_offset = local_offset,
-                               .length = length_bytes,
-                               .target = p3_id_in(message->target),
-                               .pt = message->pt,
-                               .bits = message->bits,
-                               .hdr_data = message->hdr_data };
+    struct emu_ptl_send put = { .kind = EMU_PTL_PUT,
+                                .local_offset = local_offset,
+                                .nid = message->target.nid,
+                                .pid = message->target.pid == PTL_PID_ANY ? EMU_PTL_PID_ANY : message->target.pid,
+                                .pt = message->pt,
+                                .bits = message->bits,
+                                .length_bytes = length_bytes,
+                                .hdr_data = message->hdr_data };
 
     *is_over = false;
-    return p3_rc(p3_is_init() ? p3_put_at_once(&op, is_over) : P3_NO_INIT);
+    return p3_rc(p3_is_init() ? p3_put_at_once(md, &put, is_over) : P3_NO_INIT);
 }

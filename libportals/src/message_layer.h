@@ -40,6 +40,19 @@ int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_by
                bool *is_over);
 
 /*
+ * From now on p3_put_now() of others may leave messages of at most 96 bytes in an inbox, and this process matches them
+ * itself when it next polls a queue of this interface: so no cache line of the interface goes to the sender, but none
+ * arrives before a poll. Any thread. A handle that is none changes nothing.
+ */
+void p3_inboxes_open(ptl_handle_ni_t ni);
+
+/*
+ * Has the target taken all that p3_put_now() has left for it? Until then no other put to it may be begun, because it
+ * would overtake them. Also true of a target that has gone, and of a handle that is none. Any thread.
+ */
+bool p3_has_taken(ptl_handle_ni_t ni, ptl_process_id_t target);
+
+/*
  * Rounds of polls, as libugni/src/poll_rounds.h explains them: from now on empty polls of this interface return at
  * once. Any thread. A handle that is none changes nothing.
  */

@@ -93,21 +93,34 @@ enum p3_code p3_move(const struct p3_operation *op)
     return code;
 }
 
-enum p3_code p3_put_at_once(const struct p3_operation *op, bool *is_over)
+/* Of a put of a part: no structure is copied, since that would wait for the stores that filled it. */
+static enum p3_code check_put(struct p3_ni *ni, uint32_t md, struct emu_ptl_send *put)
 {
-    struct p3_ni *ni = p3_lock_ni_of(op->md);
-    struct emu_ptl_send send = send_of(op);
+    const struct emu_ptl_md *mds = ni->p.ni->mds;
+
+    put->md = put->put_md = emu_ptl_find_md(&ni->p.owner, md);
+    if (put->md == EMU_PTL_NONE)
+        return P3_MD_INVALID;
+    put->md_generation = put->put_md_generation = mds[put->md].generation;
+    if (!is_active(&mds[put->md]))
+        return P3_MD_INVALID;
+    if (!fits(&mds[put->md], put->local_offset, put->length_bytes))
+        return P3_MD_ILLEGAL;
+    return put->nid == EMU_PTL_NID_ANY || put->pid == EMU_PTL_PID_ANY ? P3_PROCESS_INVALID : P3_OK;
+}
+
+enum p3_code p3_put_at_once(uint32_t md, struct emu_ptl_send *put, bool *is_over)
+{
+    struct p3_ni *ni = p3_lock_ni_of(md);
     unsigned fail = 0;
     enum p3_code code;
 
     *is_over = false;
     if (!ni)
         return P3_MD_INVALID;
-    code = check(ni, op, &send);
-    if (code == P3_OK && !is_process(ni, op))
-        code = P3_PROCESS_INVALID;
+    code = check_put(ni, md, put);
     if (code == P3_OK)
-        *is_over = emu_portals_send_at_once(&ni->p, &send, &fail);
+        *is_over = emu_portals_send_at_once(&ni->p, put, &fail);
     p3_unlock_ni(ni);
     return *is_over && fail != 0 ? P3_FAIL : code;
 }

@@ -12,6 +12,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/log.h"
+#include "emunic/client/portals_inbox.h"
 #include "libportals/src/interface.h"
 
 enum p3_code p3_eq_alloc(uint32_t handle, uint64_t count, void (*handler)(void), uint32_t *eq)
@@ -141,8 +142,14 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
             return P3_EQ_INVALID;
         if (is_first)
             code = check_all(ni, eqs, n, &taken->which);
+        /* Who leaves a short message wakes nobody that sleeps here. */
+        sleeps = sleeps && !ni->p.takes_short;
         if (code == P3_OK)
             code = sleeps ? take_or_announce(ni, eqs, n, taken) : take_any(ni, eqs, n, taken);
+        if (code == P3_EQ_EMPTY && ni->p.takes_short && emu_portals_has_short(&ni->p)) {
+            emu_portals_take_short(&ni->p);
+            code = take_any(ni, eqs, n, taken);
+        }
         if (code == P3_EQ_EMPTY && timeout_ms == 0 && emu_port_relax_among(&ni->p.port, eqs[0], (uint32_t)n))
             code = take_any(ni, eqs, n, taken);
         if (code == P3_EQ_EMPTY && timeout_ms == 0 && is_lost(ni))

@@ -152,6 +152,7 @@ static int make_entries(void)
         return fail("entries", r);
     (void)p3_memory_stays(mp3.ni, mp3.arena, mp3.arena_bytes);
     p3_rounds_begin(mp3.ni);
+    p3_inboxes_open(mp3.ni);
     for (uint32_t i = 0; i < mp3.n_blocks; i++) {
         mp3.blocks[i].start = mp3.arena + (size_t)i * mp3.block_bytes;
         mp3_attach_block(&mp3.blocks[i]);

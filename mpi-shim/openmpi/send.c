@@ -66,7 +66,7 @@ static bool put_at_once(struct mp3_request *request)
     return true;
 }
 
-/* Puts it. False: there is no credit, or too much is under way. */
+/* Puts it. False: there is no credit, too much is under way, or short ones before it wait to be taken. */
 static bool launch(struct mp3_request *request)
 {
     struct mp3_peer *peer = request->peer;
@@ -79,6 +79,8 @@ static bool launch(struct mp3_request *request)
     request->is_fetched = !is_short(request);
     if (!request->is_fetched && put_at_once(request))
         return true;
+    if (!p3_has_taken(mp3.ni, peer->id))
+        return false;
     request->number = mp3.free_sends[--mp3.n_free_sends];
     mp3.sends[request->number] = request;
     mp3.n_flights++;

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inboxes: short messages that the owner of an interface matches.
+ *
+ * Where the sender matches, it takes a dozen lines of the interface from the owner's core, one after the other (lock,
+ * list, entry, descriptor, queue, event, data), and the owner takes them back for its next receive. An inbox has one
+ * sender and one reader: a message is one line that goes across, and all the rest stays where the owner is. No locked
+ * instruction at the sender, and the owner's lock is nobody else's then.
+ *
+ *   sender   second line, then the first, its number last
+ *   owner    looks for the number that is next; matches, stores, posts events; then says how many it has taken
+ *
+ * The sender asks for that count only when it knows of no free place, so its line stays with the owner as a rule.
+ *
+ * A sender that dies leaves whole messages or none. An inbox stays its sender's until the interface ends; where all
+ * are taken, others send as usual. Words of others are looked at once, and mean no more than what those could have
+ * sent.
+ */
+#include "emunic/client/portals_inbox.h"
+
+#include <string.h>
+
+#include "emunic/client/portals_port_inner.h"
+#include "emunic/engine/word.h"
+
+#define AHEAD 3u /* messages that are fetched before they are looked at */
+
+/* ---- the owner ---- */
+
+void emu_portals_open_inboxes(struct emu_portals *p)
+{
+    p->takes_short = true;
+    atomic_store_explicit(&p->ni->takes_short, 1, memory_order_release);
+}
+
+static int store(struct emu_portals *p, const struct emu_ptl_taker *taker, const uint8_t *data)
+{
+    struct emu_memory self = emu_memory_self();
+    struct emu_ptl_span from = { .n = 1, .one = { (uint64_t)(uintptr_t)data, EMU_PTL_INBOX_BYTES } };
+    struct emu_ptl_span to;
+    int fault;
+
+    emu_ptl_span_of(p->ni, &taker->md, &to);
+    return emu_ptl_move((struct emu_ptl_at){ &self, &to, taker->offset }, (struct emu_ptl_at){ &self, &from, 0 },
+                        taker->mlength, (struct emu_bounce){ p, 1 }, &fault);
+}
+
+static const struct emu_ptl_short *place_of(const struct emu_ptl_inbox *inbox, uint64_t number)
+{
+    return &inbox->places[(number - 1) % EMU_PTL_INBOX_PLACES];
+}
+
+static bool is_there(const struct emu_ptl_inbox *inbox, uint64_t number)
+{
+    /* Pairs with the release in emu_portals_leave_short(). */
+    return atomic_load_explicit(&place_of(inbox, number)->number, memory_order_acquire) == number;
+}
+
+/*
+ * False: nothing has happened, because the message would only go where unexpected ones are kept. The interface is held.
+ * Its flight is our own: who dies here takes the interface with it.
+ */
+static bool take_one(struct emu_portals *p, const struct emu_ptl_inbox *inbox, const struct emu_ptl_short *place,
+                     bool only_expected)
+{
+    uint32_t length_bytes = place->length_bytes;
+    struct emu_ptl_request request = {
+        .kind = EMU_PTL_PUT,
+        .nid = inbox->nid,
+        .pid = inbox->pid,
+        .uid = inbox->uid,
+        .jid = inbox->jid,
+        .pt = place->pt,
+        .bits = place->bits,
+        .length_bytes = length_bytes,
+        .hdr_data = place->hdr_data,
+    };
+    struct emu_ptl_flight flight;
+    struct emu_ptl_taker taker;
+    unsigned fail = 0;
+
+    if (length_bytes > EMU_PTL_INBOX_BYTES || emu_ptl_match(p->ni, &request, &taker) != EMU_PTL_TAKEN)
+        return true;
+    if (only_expected && taker.md.threshold != 1)
+        return false;
+    emu_ptl_begin_brief(p->ni, &taker, p->generation, &flight);
+    if (taker.mlength > 0 && store(p, &taker, place->data) < 0)
+        fail = EMU_STATUS_REMOTE_RANGE;
+    emu_ptl_end_brief(p->ni, &request, &taker, &flight, fail);
+    /* At once, or the next search walks past it. */
+    if (emu_ptl_has_dead(&p->owner))
+        emu_ptl_reap(&p->owner);
+    return true;
+}
+
+/* The next one, and those behind it for which there are receives. At most as many as there is room for. */
+static void take_some_of(struct emu_portals *p, uint32_t i)
+{
+    struct emu_ptl_inbox *inbox = &p->ni->inboxes[i];
+    uint64_t first = p->taken[i] + 1;
+    uint64_t number = first;
+
+    for (; number < first + EMU_PTL_INBOX_PLACES && is_there(inbox, number); number++) {
+        __builtin_prefetch(place_of(inbox, number + AHEAD));
+        if (!take_one(p, inbox, place_of(inbox, number), number > first))
+            break;
+    }
+    if (number == first)
+        return;
+    p->taken[i] = number - 1;
+    /* Pairs with the acquire in emu_portals_peer_has_taken(). */
+    atomic_store_explicit(&inbox->taken, number - 1, memory_order_release);
+}
+
+void emu_portals_take_short(struct emu_portals *p)
+{
+    uint32_t n = atomic_load_explicit(&p->ni->n_inboxes, memory_order_relaxed);
+
+    emu_portals_hold(p);
+    for (uint32_t i = 0; i < n && i < EMU_PTL_INBOXES; i++)
+        take_some_of(p, i);
+    emu_portals_release(p);
+}
+
+/* ---- the sender ---- */
+
+static void make_known(struct emu_ptl_ni *ni, uint32_t n)
+{
+    uint32_t known = atomic_load_explicit(&ni->n_inboxes, memory_order_relaxed);
+
+    while (known < n && !atomic_compare_exchange_weak_explicit(&ni->n_inboxes, &known, n, memory_order_release,
+                                                               memory_order_relaxed))
+        ;
+}
+
+/* Runs once per peer that takes short messages. */
+static __attribute__((noinline)) void claim(struct emu_portals *p, const struct emu_portals_target *t)
+{
+    for (uint32_t i = 0; i < EMU_PTL_INBOXES; i++) {
+        struct emu_ptl_inbox *inbox = &t->ni->inboxes[i];
+        uint64_t nobody = 0;
+
+        if (!atomic_compare_exchange_strong_explicit(&inbox->sender, &nobody, p->holder, memory_order_acq_rel,
+                                                     memory_order_relaxed))
+            continue;
+        inbox->nid = p->port.nid;
+        inbox->pid = p->pid;
+        inbox->uid = p->ni->uid;
+        inbox->jid = p->ni->jid;
+        make_known(t->ni, i + 1);
+        t->peer->inbox = inbox;
+        return;
+    }
+    t->peer->has_no_inbox = true;
+}
+
+bool emu_portals_peer_has_taken(struct emu_portals_peer *peer)
+{
+    if (!peer->inbox || peer->n_taken == peer->n_put)
+        return true;
+    peer->n_taken = atomic_load_explicit(&peer->inbox->taken, memory_order_acquire);
+    return peer->n_taken == peer->n_put;
+}
+
+bool emu_portals_has_taken(struct emu_portals *p, uint32_t nid, uint32_t pid)
+{
+    const struct emu_ptl_send send = { .nid = nid, .pid = pid };
+    struct emu_portals_target t;
+
+    return emu_portals_find_target(p, &send, &t) != EMU_PORTALS_HERE || !t.peer || emu_portals_peer_has_taken(t.peer);
+}
+
+bool emu_portals_leave_short(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
+                             const uint8_t *from)
+{
+    struct emu_portals_peer *peer = t->peer;
+    struct emu_ptl_short *place;
+
+    if (!peer->inbox) {
+        if (peer->has_no_inbox || atomic_load_explicit(&t->ni->takes_short, memory_order_acquire) == 0)
+            return false;
+        claim(p, t);
+        if (!peer->inbox)
+            return false;
+    }
+    if (peer->n_put - peer->n_taken >= EMU_PTL_INBOX_PLACES && !emu_portals_peer_has_taken(peer) &&
+        peer->n_put - peer->n_taken >= EMU_PTL_INBOX_PLACES)
+        return false;
+    place = &peer->inbox->places[peer->n_put % EMU_PTL_INBOX_PLACES];
+    if (send->length_bytes > 0)
+        memcpy(place->data, from + send->local_offset, send->length_bytes);
+    place->bits = send->bits;
+    place->hdr_data = send->hdr_data;
+    place->pt = send->pt;
+    place->length_bytes = (uint32_t)send->length_bytes;
+    atomic_store_explicit(&place->number, ++peer->n_put, memory_order_release);
+    return true;
+}
