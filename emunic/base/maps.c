@@ -36,6 +36,7 @@ struct map_query {
 };
 #define MAP_QUERY         _IOWR('f', 17, struct map_query)
 #define MAP_QUERY_OR_NEXT 0x10u
+#define MAP_QUERY_OF_FILE 0x20u
 #define MAP_READABLE      0x01u
 #define MAP_WRITABLE      0x02u
 #define MAP_IS_SHARED     0x08u
@@ -76,6 +77,18 @@ void emu_maps_close(struct emu_maps *m)
 
 /* ---- asking ---- */
 
+static struct emu_piece piece_of(const struct map_query *q)
+{
+    return (struct emu_piece){ .first = q->first,
+                               .end = q->end,
+                               .offset = q->offset,
+                               .ino = (ino_t)q->ino,
+                               .dev = makedev(q->dev_major, q->dev_minor),
+                               .is_readable = (q->access & MAP_READABLE) != 0,
+                               .is_writable = (~q->access & (MAP_READABLE | MAP_WRITABLE)) == 0,
+                               .is_shared = (q->access & MAP_IS_SHARED) != 0 };
+}
+
 /* 0, -ENOENT: nothing there; -ENOTTY: the kernel cannot. */
 static int ask(struct emu_maps *m, uint64_t at, struct emu_piece *p)
 {
@@ -94,14 +107,7 @@ static int ask(struct emu_maps *m, uint64_t at, struct emu_piece *p)
             return -ENOTTY;
     }
     m->name = q.name_bytes > 0 ? m->bytes : "";
-    *p = (struct emu_piece){ .first = q.first,
-                             .end = q.end,
-                             .offset = q.offset,
-                             .ino = (ino_t)q.ino,
-                             .dev = makedev(q.dev_major, q.dev_minor),
-                             .is_readable = (q.access & MAP_READABLE) != 0,
-                             .is_writable = (~q.access & (MAP_READABLE | MAP_WRITABLE)) == 0,
-                             .is_shared = (q.access & MAP_IS_SHARED) != 0 };
+    *p = piece_of(&q);
     return 0;
 }
 
@@ -111,15 +117,29 @@ int emu_maps_look(struct emu_maps *m, uint64_t at, struct emu_piece *p)
 
     if (ioctl(m->fd, MAP_QUERY, &q) < 0)
         return errno == ENOENT || errno == ESRCH ? -ENOENT : -ENOTTY;
-    *p = (struct emu_piece){ .first = q.first,
-                             .end = q.end,
-                             .offset = q.offset,
-                             .ino = (ino_t)q.ino,
-                             .dev = makedev(q.dev_major, q.dev_minor),
-                             .is_readable = (q.access & MAP_READABLE) != 0,
-                             .is_writable = (~q.access & (MAP_READABLE | MAP_WRITABLE)) == 0,
-                             .is_shared = (q.access & MAP_IS_SHARED) != 0 };
+    *p = piece_of(&q);
     return 0;
+}
+
+bool emu_maps_find_shared(struct emu_maps *m, uint64_t at, struct emu_piece *piece_out)
+{
+    /* The kernel passes over all others by itself: such mappings are few. */
+    struct map_query q = { .size = sizeof(q),
+                           .flags = MAP_QUERY_OR_NEXT | MAP_QUERY_OF_FILE | MAP_IS_SHARED,
+                           .addr = at };
+
+    if (m->asks && ioctl(m->fd, MAP_QUERY, &q) == 0) {
+        *piece_out = piece_of(&q);
+        return true;
+    }
+    if (m->asks && errno == ENOENT)
+        return false;
+    do {
+        if (!emu_maps_find(m, at, piece_out))
+            return false;
+        at = piece_out->end;
+    } while (!piece_out->is_shared);
+    return true;
 }
 
 /* ---- reading ---- */

@@ -47,6 +47,9 @@ void emu_maps_close(struct emu_maps *maps);
  */
 bool emu_maps_find(struct emu_maps *maps, uint64_t at, struct emu_piece *piece_out);
 
+/* The same of shared mappings of files alone; is_stack is not told. */
+bool emu_maps_find_shared(struct emu_maps *maps, uint64_t at, struct emu_piece *piece_out);
+
 /*
  * The mapping that `at` lies in, without its name (is_stack is not told), for many looks with one struct: one system
  * call each. 0; -ENOENT; -ENOTTY: this kernel cannot, open anew and use emu_maps_find().

@@ -16,6 +16,9 @@
  *   peers and emunic    write private memory only under a registration: the caller does not adopt what a live
  *                       registration with the cma method covers
  *
+ * A program that moves adopted memory (mremap(), realloc()) takes its pages of the file along. What comes to the old
+ * addresses then is not adopted, or it would be the same pages, as long as the moved memory is not adopted anew.
+ *
  * Not adopted: the stack, file mappings, read-only pages, memory that is shared with others already.
  *
  * Afterwards the range behaves like any shared mapping of its process: munmap, mremap, free and realloc work; a page
@@ -356,6 +359,27 @@ void emu_space_put(struct emu_port *port)
 
 /* ---- calls ---- */
 
+/*
+ * Are the file's pages for these addresses seen at other ones? One question to the kernel for pages that nobody has
+ * used yet, else one for each shared mapping of the process.
+ */
+static bool is_seen_elsewhere(const struct space *s, uint64_t first, uint64_t end)
+{
+    off_t data = lseek(s->fd, (off_t)first, SEEK_DATA);
+    bool is_seen = false;
+    struct emu_maps maps;
+    struct emu_piece p;
+
+    if (data < 0 ? errno == ENXIO : (uint64_t)data >= end)
+        return false;
+    if (emu_maps_open(&maps, 0) < 0)
+        return true;
+    for (uint64_t at = 0; !is_seen && emu_maps_find_shared(&maps, at, &p); at = p.end)
+        is_seen = is_ours(s, &p) && p.offset != p.first && p.offset < end && p.offset + (p.end - p.first) > first;
+    emu_maps_close(&maps);
+    return is_seen;
+}
+
 static bool cover(const struct space *s, uint64_t first, uint64_t end, bool may_adopt)
 {
     struct emu_piece pieces[PIECES_MAX];
@@ -364,7 +388,8 @@ static bool cover(const struct space *s, uint64_t first, uint64_t end, bool may_
     if (n < 0)
         return false;
     for (int i = 0; i < n; i++) {
-        if (!is_in_place(s, &pieces[i]) && (!may_adopt || !may_move(s, &pieces[i])))
+        if (!is_in_place(s, &pieces[i]) &&
+            (!may_adopt || !may_move(s, &pieces[i]) || is_seen_elsewhere(s, pieces[i].first, pieces[i].end)))
             return false;
     }
     for (int i = 0; i < n; i++) {
