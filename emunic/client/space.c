@@ -177,9 +177,15 @@ static int move_guarded(const struct space *s, const struct emu_piece *p)
             return guard;
     }
     r = copy_to_file(s, p);
-    if (r == 0 && bare_mmap((void *)(uintptr_t)p->first, p->end - p->first, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
-                            s->fd, p->first) == MAP_FAILED)
+    if (r == 0 && bare_mmap((void *)(uintptr_t)p->first, p->end - p->first, MAP_SHARED | MAP_FIXED, s->fd, p->first) ==
+                      MAP_FAILED)
         r = -errno;
+    /*
+     * The file has the pages. Faults of reading map many of them at once, writable; those of writing, by MAP_POPULATE,
+     * one each. Where it fails they come when they are touched.
+     */
+    if (r == 0)
+        syscall(SYS_madvise, (void *)(uintptr_t)p->first, p->end - p->first, MADV_POPULATE_READ);
     if (guard >= 0)
         close(guard);
     return r;
