@@ -165,7 +165,8 @@ struct emu_msg_memory {
     uint32_t cq;          /* index or EMU_CQ_NONE */
     uint16_t mdh;         /* reply; argument of deregister and update */
     uint16_t generation;  /* reply; argument of deregister and update */
-    uint32_t vmdh;        /* with EMU_MD_VMDH: index wanted, or EMU_VMDH_ANY; reply: index */
+    uint32_t vmdh;        /* with EMU_MD_VMDH: index wanted, or EMU_VMDH_ANY; reply: index. With EMU_MD_PARKS: park.
+                             Argument of deregister: the latest generation that a handle had, or 0 */
     uint64_t file_offset; /* EMU_MD_FILE: of the page that addr lies in */
 };
 

@@ -2,7 +2,8 @@
 /*
  * Port segment: the shared memory of one port. Mapped by its owner and by emunic.
  *
- *   | ident | ring tail [P] | ring head [E] | datagrams [E] | direct [P] | rests [P][N] | fired [N] | calls [P] |
+ *   | ident | ring tail [P] | ring head [E] | datagrams [E] | direct [P] | rests [P][N], parks [P] | fired [N] |
+ *   | calls [P] |
  *   | slots | staging | times [P] | flows | queues ... |
  *
  * Times: _Atomic uint64_t[ring_slots] right behind the staging area, of the commands in virtual time (virtual_clock.h).
@@ -36,6 +37,9 @@
 #define EMU_STAGED_MAX     (68u << 10)  /* one command's share: the largest short message with its header */
 #define EMU_CQ_ARENA_BYTES (32u << 20)  /* sparse: 4 Mi entries */
 
+/* Registrations that the owner may park: as many as fit beside `rests`, a line that whoever brings news looks at. */
+#define EMU_PARKS 30u
+
 enum emu_rest {
     EMU_REST_NONE = 0,
     EMU_REST_ANNOUNCED = 1, /* the owner polls and will go to sleep if nothing comes */
@@ -63,6 +67,7 @@ struct emu_segment {
     _Atomic uint32_t datagram_waits;             /* [P] 1: a thread sleeps on datagram_news */
     alignas(64) _Atomic uint64_t inside;         /* [P] odd while the owner runs the engine itself */
     alignas(64) _Atomic uint32_t rests; /* [P][N] enum emu_rest; futex. News for the owner clear it (engine/rest.c) */
+    _Atomic uint16_t parks[EMU_PARKS];  /* [P] generation of the memory domain with that park; 0: nobody reaches it */
     /*
      * A producer that has disarmed a queue of another port sets the queue's bit in that port's `fired` and the port's
      * bit in its own `calls`, and rings its doorbell; emunic passes it on to the owner's completion channel

@@ -58,10 +58,12 @@ struct emu_table {
     uint64_t vmdh_off;               /* [I] _Atomic uint16_t[n_nodes][EMU_MDH_COUNT]: index -> memory domain, 0 none */
     struct emu_packet_format format; /* [I] */
     uint32_t yield_ns;               /* [I] of a sched_yield() that nobody wanted, as emunic measured it */
-    alignas(64) _Atomic uint32_t flags; /* [E] EMU_TABLE_*; read at every post */
-    _Atomic uint32_t emunic_sleeps;     /* [E] 1: ring the doorbell after a command */
-    _Atomic uint32_t live_processes;    /* [E] attached to this domain; tells when polling must yield */
-    _Atomic uint32_t files_gone;        /* [E] how many files were released so far: members unmap them */
+    alignas(64) _Atomic uint32_t flags;         /* [E] EMU_TABLE_*; read at every post */
+    _Atomic uint32_t emunic_sleeps;             /* [E] 1: ring the doorbell after a command */
+    _Atomic uint32_t live_processes;            /* [E] attached to this domain; tells when polling must yield */
+    _Atomic uint32_t files_gone;                /* [E] how many files were released so far: members unmap them */
+    _Atomic uint32_t ports_end;                 /* [E] no port slot from here on was ever used */
+    alignas(64) _Atomic uint64_t emunic_inside; /* [E] odd while emunic may touch memory; written in each round */
 };
 static_assert(offsetof(struct emu_table, flags) == 128, "ABI: changing line of the table");
 
@@ -94,7 +96,13 @@ struct emu_table_port {
 #define EMU_CQ_WAKES        (1u << 0) /* somebody may sleep on the queue: producers look */
 #define EMU_CQ_SERIAL_SHIFT 8         /* in cq_flags: tells a queue from its successor in the same place */
 
-/* emu_table_md.state: 0 free, 1 live */
+/*
+ * emu_table_md.state. EMU_MD_LIVE + 1 + p: live as far as emunic is concerned, and its generation stands in park p of
+ * the owner's segment, whose owner takes it away and gives it back by himself (client/park.c).
+ */
+#define EMU_MD_GONE 0u
+#define EMU_MD_LIVE 1u
+
 #define EMU_MD_READ_ONLY (1u << 0)
 #define EMU_MD_VMDH      (1u << 1)
 #define EMU_MD_MAPPED    (1u << 2) /* all its pages are those of the process's space file, at offset = address */
@@ -102,6 +110,7 @@ struct emu_table_port {
 #define EMU_MD_DEDICATED (1u << 4) /* request only: shares its MDH with nobody */
 #define EMU_MD_RESERVED  (1u << 5) /* request only: not live before its first update */
 #define EMU_MD_GART      (1u << 7) /* request only: on a Gemini, translated by the GART */
+#define EMU_MD_PARKS     (1u << 8) /* request: it is to have the park `vmdh`; reply: it has */
 #define EMU_MD_SEGMENTED (1u << 6) /* addresses are offsets in a list of segments that emunic alone has: base is 0 */
 
 enum emu_memory_method {

@@ -294,7 +294,13 @@ static void view_failed(void *ctx, const struct emu_transaction *t, unsigned sta
         d->failure = status;
 }
 
+static const struct emu_segment *view_segment(void *ctx, uint32_t port)
+{
+    return emu_direct_segment_of(ctx, port);
+}
+
 static const struct emu_view_ops view_ops = {
+    .segment = view_segment,
     .reach = view_reach,
     .destination = view_destination,
     .source = view_source,

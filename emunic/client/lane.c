@@ -10,14 +10,36 @@
 
 #include "emunic/abi/abi.h"
 #include "emunic/client/port.h"
+#include "emunic/engine/park.h"
 #include "emunic/engine/transaction.h"
 
 #define RETRY_AFTER 64u
 
-static bool is_this_memory(const struct emu_table_md *md, const struct emu_lane_target *target)
+static const _Atomic uint16_t never_parked = 1;
+
+/* Where the owner of the memory parks it, or a word that never changes. NULL: out of reach. Our mark is up. */
+static const _Atomic uint16_t *park_of(struct emu_direct *d, const struct emu_table_md *md)
 {
-    return atomic_load_explicit(&md->state, memory_order_acquire) != 0 &&
-           (target->generation == 0 || target->generation == md->generation) &&
+    uint32_t state = atomic_load_explicit(&md->state, memory_order_acquire);
+    const struct emu_segment *owner = state > EMU_MD_LIVE ? emu_direct_segment_of(d, md->port) : NULL;
+
+    if (state <= EMU_MD_LIVE)
+        return &never_parked;
+    return owner ? emu_park_of(state, owner) : NULL;
+}
+
+static uint16_t generation_of(const struct emu_table_md *md, const _Atomic uint16_t *park)
+{
+    return park == &never_parked ? md->generation : atomic_load_explicit(park, memory_order_acquire);
+}
+
+static bool is_this_memory(const struct emu_table_md *md, const _Atomic uint16_t *park,
+                           const struct emu_lane_target *target)
+{
+    uint16_t generation = generation_of(md, park);
+
+    return atomic_load_explicit(&md->state, memory_order_acquire) != EMU_MD_GONE && generation != 0 &&
+           (target->generation == 0 || target->generation == generation) &&
            ((target->handle_flags & (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)) != 0 ||
             target->remote_base == emu_page_down(md->base));
 }
@@ -54,13 +76,14 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
 {
     struct emu_gate *gate = emu_direct_gate(d);
     const struct emu_table_md *md = md_of(gate->table, target, node_index);
+    const _Atomic uint16_t *park = md ? park_of(d, md) : NULL;
     struct emu_cq_producer *destination = NULL;
     struct emu_memory memory;
     uint64_t first;
     uint64_t end;
     void *window;
 
-    if (!md || !is_this_memory(md, target) || emu_direct_reach(d, md, &memory) != EMU_STATUS_OK)
+    if (!park || !is_this_memory(md, park, target) || emu_direct_reach(d, md, &memory) != EMU_STATUS_OK)
         return false;
     first = emu_page_down(md->base);
     end = emu_page_up(md->base + md->length_bytes);
@@ -86,12 +109,14 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
         .broken = memory.broken,
         .file = md->file,
         .owner = owner_of(d, md),
+        .park = park,
+        .generation = atomic_load_explicit(park, memory_order_acquire),
     };
     memcpy(lane->seen, (const void *)md, sizeof(lane->seen));
     /* The memory may have gone while we asked about its owner; then every later look would find the line as it is now,
      * dead. Alive in the copy, it was so all the time: emunic gives the number away only when it has seen us
      * outside. */
-    if (!is_this_memory((const struct emu_table_md *)(const void *)lane->seen, target)) {
+    if (!is_this_memory((const struct emu_table_md *)(const void *)lane->seen, park, target)) {
         *lane = (struct emu_lane){ 0 };
         return false;
     }

@@ -14,7 +14,8 @@
  *
  * At each use the lane is compared with the domain table, while our mark is up (gate): with the line of the memory
  * domain and with the owner's port. Both lines stay in the cache until emunic changes them. The gate also refuses while
- * the domain is switched to the routed path, or commands of ours are still in emunic's hands.
+ * the domain is switched to the routed path, or commands of ours are still in emunic's hands. Of memory that its owner
+ * parks (park.h) a third line is compared, that of the owner's rest, which the operation looks at in its end anyway.
  *
  * Pages of a file that a program has mapped itself can go while they are written. Then the stored data are nowhere, and
  * emu_lane_is_broken() tells so afterwards. Such a lane (`broken` is set) is looked at before any event, and the engine
@@ -102,6 +103,8 @@ struct emu_lane {
     uint32_t retry;                 /* epoch 0: so many operations are refused before the next look for the lane */
     struct emu_cq_producer destination;
     struct emu_segment *owner;                      /* the peer's segment, or NULL: whom to wake */
+    const _Atomic uint16_t *park;                   /* where its owner parks the memory; a word that never changes */
+    uint16_t generation;                            /* that stood there */
     _Alignas(16) uint8_t seen[EMU_LANE_SEEN_BYTES]; /* the table's line when it was found: live, and all that matters */
 };
 
@@ -198,7 +201,8 @@ static inline bool emu_lane_is_current(const struct emu_lane *lane)
     same = _mm_and_si128(_mm_cmpeq_epi32(_mm_load_si128(&md[0]), _mm_load_si128(&seen[0])),
                          _mm_and_si128(_mm_cmpeq_epi32(_mm_load_si128(&md[1]), _mm_load_si128(&seen[1])),
                                        _mm_cmpeq_epi32(_mm_load_si128(&md[2]), _mm_load_si128(&seen[2]))));
-    return _mm_movemask_epi8(same) == 0xffff && lane->port->generation == lane->port_generation;
+    return _mm_movemask_epi8(same) == 0xffff && lane->port->generation == lane->port_generation &&
+           atomic_load_explicit(lane->park, memory_order_acquire) == lane->generation;
 }
 
 /*

@@ -454,7 +454,13 @@ int emu_port_mem_segments(struct emu_port *port, const uint64_t (*segments)[2], 
 
 int emu_port_mem_deregister(struct emu_port *port, uint16_t mdh, uint16_t generation)
 {
-    struct emu_msg msg = { .type = EMU_MSG_MEM_DEREGISTER, .memory = { .mdh = mdh, .generation = generation } };
+    return emu_port_mem_deregister_latest(port, mdh, generation, generation);
+}
+
+int emu_port_mem_deregister_latest(struct emu_port *port, uint16_t mdh, uint16_t generation, uint16_t latest)
+{
+    struct emu_msg msg = { .type = EMU_MSG_MEM_DEREGISTER,
+                           .memory = { .mdh = mdh, .generation = generation, .vmdh = latest } };
 
     return emu_port_request(port, &msg);
 }

@@ -136,6 +136,8 @@ int emu_port_mem_register_shared(struct emu_port *port, struct emu_msg_memory *m
 /* Announces the segments of the next registration with EMU_MD_SEGMENTED. No other may come between. */
 int emu_port_mem_segments(struct emu_port *port, const uint64_t (*segments)[2], uint32_t n);
 int emu_port_mem_deregister(struct emu_port *port, uint16_t mdh, uint16_t generation);
+/* The same of one that has had other generations since (park.h): the number's next owner gets a later one. */
+int emu_port_mem_deregister_latest(struct emu_port *port, uint16_t mdh, uint16_t generation, uint16_t latest);
 
 /*
  * Has the job as many block transfers outstanding on this node as it may? This port's own exactly, those of others as

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "emunic/abi/ce.h"
+#include "emunic/engine/park.h"
 
 static unsigned status_of(const struct emu_view *view, int result, bool is_local)
 {
@@ -98,12 +99,22 @@ static unsigned check_shape(const struct emu_cmd *cmd)
     }
 }
 
-static unsigned check_handle(const struct emu_table_md *md, const struct emu_cmd *cmd)
+static unsigned check_handle(const struct emu_view *view, const struct emu_table_md *md, const struct emu_cmd *cmd)
 {
     /* Pairs with the release in emunic's registration: the other fields belong to this state. */
-    if (atomic_load_explicit(&md->state, memory_order_acquire) == 0)
+    uint32_t state = atomic_load_explicit(&md->state, memory_order_acquire);
+    const struct emu_segment *owner = NULL;
+    uint32_t generation;
+
+    if (state == EMU_MD_GONE)
         return EMU_STATUS_BAD_HANDLE;
-    if (cmd->generation != 0 && cmd->generation != md->generation)
+    if (state != EMU_MD_LIVE) {
+        owner = view->ops->segment ? view->ops->segment(view->ctx, md->port) : NULL;
+        if (!owner)
+            return view->declines ? EMU_REACH_NOT_HERE : EMU_STATUS_BAD_HANDLE;
+    }
+    generation = emu_park_generation(md, owner);
+    if (generation == 0 || (cmd->generation != 0 && cmd->generation != generation))
         return EMU_STATUS_BAD_HANDLE;
     if ((cmd->handle_flags & (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)) == 0 &&
         cmd->remote_base != emu_page_down(md->base))
@@ -211,7 +222,7 @@ bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cm
     }
     t->mdh = (uint16_t)number;
     md = &emu_table_mds(view->table, t->node_index)[number];
-    t->status = check_handle(md, cmd);
+    t->status = check_handle(view, md, cmd);
     if (t->status != EMU_STATUS_OK)
         return false;
     t->owner_port = md->port;

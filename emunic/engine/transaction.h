@@ -18,6 +18,7 @@
 #include "emunic/engine/completion_queue.h"
 #include "emunic/engine/memory.h"
 
+struct emu_segment;
 struct emu_transaction;
 
 /* What the engine asks of whoever runs it. Called on the caller's thread, within emu_transaction_*(). */
@@ -37,6 +38,8 @@ struct emu_view_ops {
     void (*failed)(void *ctx, const struct emu_transaction *t, unsigned status);
     /* A segmented memory domain of the initiator's own process. An enum emu_status. May be NULL. */
     int (*local)(void *ctx, uint16_t mdh, uint16_t generation, struct emu_memory *mem_out);
+    /* The segment of a live port, for memory domains that have a park; NULL if it is not to be had. May be NULL. */
+    const struct emu_segment *(*segment)(void *ctx, uint32_t port);
 };
 
 struct emu_view {

@@ -133,6 +133,7 @@ static struct gnii_nic *make_nic(struct gnii_cdm *cdm)
     LIST_INIT(&nic->cqs);
     LIST_INIT(&nic->chans);
     LIST_INIT(&nic->mds);
+    LIST_INIT(&nic->parked.mds);
     LIST_INIT(&nic->ces);
     emu_biased_lock_init(&nic->lock);
     emu_biased_lock_bias(&nic->lock);
@@ -236,7 +237,7 @@ static void destroy_nic(struct gnii_nic *nic)
     /* The program may free its memory when we return: no transfer may touch it then. */
     LIST_FOREACH(md, &nic->mds, link) {
         if (!is_child)
-            emu_port_mem_deregister(&nic->port, md->mdh, md->generation);
+            gnii_md_deregister(nic, md);
     }
     emu_port_hang_up(&nic->port);
     gnii_ce_drop_all(nic);

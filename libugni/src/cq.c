@@ -30,6 +30,7 @@
 #include <stdlib.h>
 
 #include "emunic/base/clock.h"
+#include "libugni/src/parked.h"
 #include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
@@ -132,6 +133,7 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
         gnii_tx_wait(nic, NULL, cq);
         atomic_store(&cq->is_dead, true);
         gnii_cq_wake(cq);
+        gnii_parked_give_back(nic); /* registrations for it among them */
         emu_port_cq_destroy(&nic->port, cq->index);
         for (uint32_t tid = 0; tid < nic->n_tx; tid++) {
             if (nic->tx[tid].cq == cq)

@@ -111,6 +111,7 @@ static bool ask_resource(enum emu_resource resource, uint8_t ptag, struct emu_ms
                            .resources = {
                                .resource = resource, .ptag = ptag, .nid_wanted = gnii_nid_of_environment() } };
 
+    gnii_md_give_back_all(); /* what is parked would count */
     if (gnii_ask(EMU_SOCKET_CONTROL, &msg, -1) != 0)
         return false;
     *answer_out = msg.resources;

@@ -15,18 +15,20 @@
  * (daemon/memory_domain.c). Ordering flags are hints: what the NIC does is as strict as the strictest of them. USE_GART
  * and PHYS_CONT change nothing; MDD_CLONE and the CDM's USE_PCI_IOMMU show in the handle.
  *
- * Pages are looked at once, at registration, in /proc/self/maps: absent ones give INVALID_PARAM, ones that forbid
+ * Pages are looked at once, at registration (base/maps.h): absent ones give INVALID_PARAM, ones that forbid
  * what the flags promise PERMISSION_ERROR. Content is not touched and nothing is pinned.
  * Source: spec/ugni.md 4.6 and Appendix B.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "emunic/base/maps.h"
+#include "emunic/client/park.h"
 #include "emunic/client/space.h"
 #include "emunic/engine/pages.h"
+#include "libugni/src/parked.h"
 #include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
@@ -190,38 +192,26 @@ bool gnii_md_is_live(struct gnii_nic *nic, uint16_t mdh, uint16_t generation)
 
 /* ---- pages ---- */
 
-/* 0, -EINVAL: pages are missing; -EPERM: pages forbid what is wanted. */
+/* 0, -EINVAL: pages are missing; -EPERM: pages forbid what is wanted. One system call for each mapping, and two. */
 static int check_pages(uint64_t addr, uint64_t length_bytes, bool needs_write)
 {
     uint64_t at = emu_page_down(addr);
     uint64_t end = addr + length_bytes;
-    FILE *maps = fopen("/proc/self/maps", "re");
-    char line[512];
+    struct emu_maps maps;
+    struct emu_piece piece;
     int r = -EINVAL;
 
-    if (!maps)
+    if (emu_maps_open(&maps, 0) < 0)
         return 0; /* cannot tell; the NIC finds out at the first access */
-    while (fgets(line, sizeof(line), maps)) {
-        unsigned long long first;
-        unsigned long long last;
-        char access[5];
-
-        if (sscanf(line, "%llx-%llx %4s", &first, &last, access) != 3 || last <= at)
-            continue;
-        if (first > at)
-            break;
-        if (access[0] != 'r' || (needs_write && access[1] != 'w')) {
+    while (at < end && emu_maps_find(&maps, at, &piece) && piece.first <= at) {
+        if (!piece.is_readable || (needs_write && !piece.is_writable)) {
             r = -EPERM;
             break;
         }
-        at = last;
-        if (at >= end) {
-            r = 0;
-            break;
-        }
+        at = piece.end;
     }
-    fclose(maps);
-    return r;
+    emu_maps_close(&maps);
+    return at >= end ? 0 : r;
 }
 
 /* ---- method ---- */
@@ -313,11 +303,15 @@ static uint32_t request_flags_of(const struct gnii_md *md)
     return (md->is_read_only ? EMU_MD_READ_ONLY : 0) | (md->is_mapped ? EMU_MD_MAPPED : 0) |
            (md->is_virtual ? EMU_MD_VMDH : 0) | (md->is_reserved ? EMU_MD_RESERVED : 0) |
            (md->segments ? EMU_MD_SEGMENTED : 0) | (md->is_dedicated ? EMU_MD_DEDICATED : 0) |
-           (md->is_gart ? EMU_MD_GART : 0);
+           (md->is_gart ? EMU_MD_GART : 0) | (md->park != GNII_NO_PARK ? EMU_MD_PARKS : 0);
 }
 
-static void show(struct gnii_job *job, struct gnii_md *md)
+/* To the job's look-ups and the NIC's list. */
+static void show(struct gnii_nic *nic, struct gnii_md *md)
 {
+    struct gnii_job *job = nic->job;
+
+    LIST_INSERT_HEAD(&nic->mds, md, link);
     pthread_mutex_lock(&job->lock);
     job->mds[md->mdh] = md;
     LIST_INSERT_HEAD(&job->live, md, job_link);
@@ -345,11 +339,37 @@ static bool make_all_mappable(struct gnii_nic *nic, const struct gnii_md *md)
 static int register_at_emunic(struct gnii_nic *nic, struct gnii_md *md, struct emu_msg_memory *memory)
 {
     md->is_mapped = make_all_mappable(nic, md);
+    if (!md->is_virtual && !md->is_reserved && !md->segments)
+        md->park = gnii_parked_reserve(nic);
     memory->flags = request_flags_of(md);
+    if (md->park != GNII_NO_PARK)
+        memory->vmdh = (uint32_t)md->park;
     if (!md->is_mapped && !md->segments && !md->is_reserved && !is_memory_setting("cma") &&
         emu_port_mem_register_shared(&nic->port, memory) == 0)
         return 0;
     return emu_port_mem_request(&nic->port, EMU_MSG_MEM_REGISTER, memory);
+}
+
+/* Again when what is parked has made room. Then the park, if emunic has given it one, gets its generation. */
+static int register_with_room(struct gnii_nic *nic, struct gnii_md *md, struct emu_msg_memory *memory)
+{
+    struct emu_msg_memory again = *memory;
+    int r = register_at_emunic(nic, md, memory);
+
+    if (r < 0 && r != -EINVAL && !LIST_EMPTY(&nic->parked.mds)) {
+        gnii_parked_release(nic, md->park);
+        md->park = GNII_NO_PARK;
+        gnii_parked_give_back(nic);
+        *memory = again;
+        r = register_at_emunic(nic, md, memory);
+    }
+    if (r < 0 || (memory->flags & EMU_MD_PARKS) == 0) {
+        gnii_parked_release(nic, md->park);
+        md->park = GNII_NO_PARK;
+    } else {
+        emu_park_give(&nic->port, (uint32_t)md->park, memory->generation);
+    }
+    return r;
 }
 
 /* NIC lock held: the segments and their registration are several requests. */
@@ -363,19 +383,18 @@ static int register_md(struct gnii_nic *nic, struct gnii_md *md, uint32_t cq, ui
     if (md->segments)
         r = emu_port_mem_segments(&nic->port, (const uint64_t(*)[2])md->segments, md->n_segments);
     if (r == 0)
-        r = register_at_emunic(nic, md, &memory);
+        r = register_with_room(nic, md, &memory);
     if (r < 0)
         return r;
     md->mdh = memory.mdh;
-    md->generation = memory.generation;
+    md->generation = md->registered_generation = memory.generation;
     md->vmdh = (uint16_t)(memory.vmdh % EMU_MDH_COUNT);
     r = make_handle(md, flags, &md->handle);
     if (r < 0) {
-        emu_port_mem_deregister(&nic->port, md->mdh, md->generation);
+        gnii_md_deregister(nic, md);
         return r;
     }
-    show(nic->job, md);
-    LIST_INSERT_HEAD(&nic->mds, md, link);
+    show(nic, md);
     return 0;
 }
 
@@ -409,16 +428,22 @@ static bool find_objects(struct registration *r, gni_nic_handle_t nic_hndl, gni_
     return r->nic && (!dst_cq_hndl || (r->cq && r->cq->nic == r->nic));
 }
 
+static uint32_t queue_of(const struct registration *reg)
+{
+    return reg->cq && (reg->cq->mode & GNI_CQ_UNMANAGED) == 0 ? reg->cq->index : EMU_CQ_NONE;
+}
+
 /* Takes md over. The outcome of a registration whose arguments and pages are in order. */
 static gni_return_t finish_registration(const struct registration *reg, struct gnii_md *md, gni_mem_handle_t *mem_hndl)
 {
     struct gnii_nic *nic = reg->nic;
-    const struct gnii_cq *cq = reg->cq;
     uint32_t flags = reg->flags;
-    uint32_t cq_index = cq && (cq->mode & GNI_CQ_UNMANAGED) == 0 ? cq->index : EMU_CQ_NONE;
+    uint32_t cq_index = queue_of(reg);
     int r;
 
     md->nic = nic;
+    md->flags = flags;
+    md->park = GNII_NO_PARK;
     md->dst_cq = cq_index;
     md->is_read_only = (flags & GNI_MEM_READ_ONLY) != 0;
     md->is_virtual = (flags & GNI_MEM_USE_VMDH) != 0;
@@ -436,6 +461,50 @@ static gni_return_t finish_registration(const struct registration *reg, struct g
     return GNI_RC_SUCCESS;
 }
 
+/* Are the pages of what was parked where it says, or can be brought there? */
+static bool brings_pages(struct gnii_nic *nic, const struct gnii_md *md)
+{
+    if (md->is_mapped && is_memory_setting("cma"))
+        return false;
+    if (gnii_parked_is_in_place(nic, md))
+        return true;
+    return md->is_mapped && check_pages(md->addr, md->length_bytes, !md->is_read_only) == 0 &&
+           make_mappable(nic, md->addr, md->length_bytes);
+}
+
+static uint16_t next_generation(const struct gnii_md *md)
+{
+    return (uint16_t)(md->generation % EMU_MD_GENERATION_MAX + 1);
+}
+
+/* The same registration once more, if it is parked: under a new generation. */
+static bool register_again(const struct registration *reg, uint64_t address, uint64_t length,
+                           gni_mem_handle_t *mem_hndl)
+{
+    const struct gnii_parked_wish wish = { address, length, reg->flags, queue_of(reg) };
+    struct gnii_nic *nic = reg->nic;
+    struct gnii_md *md;
+    bool is_good;
+
+    emu_biased_lock(&nic->lock);
+    md = gnii_parked_take(nic, &wish);
+    /* All generations were used: another number has others. */
+    is_good = md && next_generation(md) != md->registered_generation && brings_pages(nic, md);
+    if (is_good) {
+        md->generation = next_generation(md);
+        is_good = make_handle(md, md->flags, &md->handle) == 0;
+    }
+    if (is_good) {
+        emu_park_give(&nic->port, (uint32_t)md->park, md->generation);
+        show(nic, md);
+        *mem_hndl = md->handle;
+    } else if (md) {
+        gnii_parked_deregister(nic, md);
+    }
+    emu_biased_unlock(&nic->lock);
+    return is_good;
+}
+
 static gni_return_t register_memory(const struct registration *reg, uint64_t address, uint64_t length,
                                     gni_mem_handle_t *mem_hndl)
 {
@@ -444,6 +513,9 @@ static gni_return_t register_memory(const struct registration *reg, uint64_t add
 
     if (length == 0 || address + length < address || (reg->flags & ~KNOWN_FLAGS) != 0)
         return GNI_RC_INVALID_PARAM;
+    if (atomic_load_explicit(&reg->nic->parked.n, memory_order_relaxed) > 0 &&
+        register_again(reg, address, length, mem_hndl))
+        return GNI_RC_SUCCESS;
     if ((reg->flags & GNI_MEM_RESERVE_REGION) == 0)
         r = check_pages(address, length, (reg->flags & GNI_MEM_READ_ONLY) == 0);
     if (r < 0)
@@ -500,7 +572,7 @@ static int update_region(struct gnii_nic *nic, uint64_t address, uint64_t length
     if (r < 0)
         return r;
     memory.mdh = md->mdh;
-    memory.generation = md->generation;
+    memory.generation = md->registered_generation;
     /* How a region is reached is settled when it becomes live: mapped only if it is there as a whole. */
     if (md->is_reserved && length == md->length_bytes && !is_memory_setting("cma") &&
         make_mappable(nic, address, length))
@@ -551,7 +623,8 @@ gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64
     return rc;
 }
 
-static void drop(struct gnii_nic *nic, struct gnii_md *md)
+/* Its handle is no longer known. */
+static void hide(struct gnii_nic *nic, struct gnii_md *md)
 {
     pthread_mutex_lock(&nic->job->lock);
     if (nic->job->mds[md->mdh] == md)
@@ -562,7 +635,11 @@ static void drop(struct gnii_nic *nic, struct gnii_md *md)
     atomic_fetch_add_explicit(&nic->job->changes, 1, memory_order_release);
     pthread_mutex_unlock(&nic->job->lock);
     LIST_REMOVE(md, link);
-    free_md(md);
+}
+
+void gnii_md_deregister(struct gnii_nic *nic, const struct gnii_md *md)
+{
+    emu_port_mem_deregister_latest(&nic->port, md->mdh, md->registered_generation, md->generation);
 }
 
 gni_return_t GNI_MemDeregister(gni_nic_handle_t nic_hndl, gni_mem_handle_t *mem_hndl)
@@ -575,9 +652,13 @@ gni_return_t GNI_MemDeregister(gni_nic_handle_t nic_hndl, gni_mem_handle_t *mem_
     emu_biased_lock(&nic->lock);
     md = find_own(nic, mem_hndl);
     if (md) {
-        /* When the reply is here no transfer touches the memory any more; if emunic has gone, none ever will. */
-        emu_port_mem_deregister(&nic->port, md->mdh, md->generation);
-        drop(nic, md);
+        hide(nic, md);
+        if (!gnii_parked_put(nic, md)) {
+            /* When the reply is here no transfer touches the memory any more; if emunic has gone, none ever will. */
+            gnii_md_deregister(nic, md);
+            gnii_parked_release(nic, md->park);
+            free_md(md);
+        }
     }
     emu_biased_unlock(&nic->lock);
     return md ? GNI_RC_SUCCESS : GNI_RC_INVALID_PARAM;
@@ -585,8 +666,43 @@ gni_return_t GNI_MemDeregister(gni_nic_handle_t nic_hndl, gni_mem_handle_t *mem_
 
 void gnii_md_drop_all(struct gnii_nic *nic)
 {
-    while (!LIST_EMPTY(&nic->mds))
-        drop(nic, LIST_FIRST(&nic->mds));
+    struct gnii_md *md;
+
+    while ((md = LIST_FIRST(&nic->mds))) {
+        hide(nic, md);
+        free_md(md);
+    }
+    gnii_parked_forget(nic);
+}
+
+/* A NIC with something parked, counted; NULL: none. */
+static struct gnii_nic *nic_with_parked(void)
+{
+    struct gnii_nic *found = NULL;
+    struct gnii_nic *nic;
+    struct gnii_job *job;
+
+    pthread_mutex_lock(&jobs_lock);
+    LIST_FOREACH(job, &jobs, link) {
+        LIST_FOREACH(nic, &job->nics, job_link) {
+            if (!found && nic->port.owner == getpid() && atomic_load_explicit(&nic->parked.n, memory_order_relaxed) > 0)
+                found = gnii_object_get(GNII_KIND_NIC, nic->handle);
+        }
+    }
+    pthread_mutex_unlock(&jobs_lock);
+    return found;
+}
+
+void gnii_md_give_back_all(void)
+{
+    struct gnii_nic *nic;
+
+    while ((nic = nic_with_parked())) {
+        emu_biased_lock(&nic->lock);
+        gnii_parked_give_back(nic);
+        emu_biased_unlock(&nic->lock);
+        gnii_nic_put(nic);
+    }
 }
 
 /* ---- segments ---- */

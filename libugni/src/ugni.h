@@ -42,6 +42,7 @@ struct gnii_nic;
 struct gnii_msgq;
 
 /* One registration of this process. */
+#define GNII_NO_PARK (-1)
 struct gnii_md {
     LIST_ENTRY(gnii_md) link; /* in its NIC's list */
     LIST_ENTRY(gnii_md) job_link;
@@ -60,6 +61,9 @@ struct gnii_md {
     bool is_dedicated; /* shares its MDD with nobody */
     bool is_gart;      /* on a Gemini: translated by the GART, else the MRT */
     uint16_t vmdh;
+    uint16_t registered_generation; /* what emunic knows it by */
+    int8_t park;                    /* place in the port's segment (client/park.h), or GNII_NO_PARK */
+    uint32_t flags;                 /* GNI_MEM_*, as registered */
     uint32_t n_segments;
     uint64_t (*segments)[2]; /* owned: address, length. Then addr is 0, addresses offsets; NULL: one region */
 };
@@ -76,6 +80,16 @@ struct gnii_job {
     struct gnii_early early;              /* entries of messages that came before their receiver was there */
     struct gnii_md *mds[EMU_MD_COUNT];    /* by number */
     uint16_t virtual_mdhs[EMU_MDH_COUNT]; /* number of each virtual index that is ours; 0 none */
+};
+
+/* Registrations that the program has given back and emunic has not (parked.c). */
+struct gnii_parked {
+    LIST_HEAD(, gnii_md) mds; /* owned, the newest first */
+    _Atomic uint32_t n;       /* of them; for a look without lock */
+    uint32_t taken;           /* a bit for each park in use, of registrations that live as well */
+    struct emu_maps *maps;    /* owned: kept open; NULL: not yet, or this kernel cannot tell single mappings */
+    bool cannot_look;
+    uint64_t space_ino; /* of the space file; 0: not yet known */
 };
 
 /* What a local handle was last found to cover; good while the job's registrations have not changed since. */
@@ -239,6 +253,7 @@ struct gnii_nic {
     LIST_HEAD(, gnii_cq) cqs;
     LIST_HEAD(, gnii_chan) chans;
     LIST_HEAD(, gnii_md) mds;
+    struct gnii_parked parked;
     struct gnii_msgq *msgq; /* owned, or NULL */
     LIST_HEAD(, gnii_ce) ces;
     struct gnii_post_lanes *lanes; /* owned, post.c */
@@ -291,7 +306,11 @@ const struct gnii_md *gnii_md_find(struct gnii_nic *nic, const gni_mem_handle_t 
 /* Finds the registration of a local handle, whatever it covers. */
 bool gnii_local_find(struct gnii_nic *nic, const gni_mem_handle_t *handle, struct gnii_local *local_out);
 bool gnii_md_is_live(struct gnii_nic *nic, uint16_t mdh, uint16_t generation);
+/* At emunic: no transfer touches the memory any more when it returns. NIC lock held. */
+void gnii_md_deregister(struct gnii_nic *nic, const struct gnii_md *md);
 void gnii_md_drop_all(struct gnii_nic *nic);
+/* Deregisters what is parked of all NICs of the process, so that it does not count. No lock held. */
+void gnii_md_give_back_all(void);
 /* The NIC joins the other ones of its job. -ENOMEM. */
 int gnii_job_join(struct gnii_nic *nic, uint32_t cookie);
 void gnii_job_leave(struct gnii_nic *nic);

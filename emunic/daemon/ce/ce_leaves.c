@@ -60,11 +60,10 @@ static bool reach_result(struct emu_port_end *port, uint64_t addr, uint16_t mdh,
     if (mdh >= EMU_MD_COUNT || addr % EMU_CE_RESULT_ALIGN != 0)
         return false;
     md = &emu_table_mds(port->domain->table, port->node_index)[mdh];
-    if (atomic_load_explicit(&md->state, memory_order_relaxed) == 0 || md->generation != generation ||
-        (md->flags & EMU_MD_READ_ONLY))
-        return false;
     owner = port->domain->ports[md->port];
-    if (!owner || owner->member != port->member)
+    if (!owner || owner->member != port->member || (md->flags & EMU_MD_READ_ONLY))
+        return false;
+    if (generation == 0 || emu_md_generation(port->domain, md) != generation)
         return false;
     first = emu_page_down(md->base);
     end = emu_page_up(md->base + md->length_bytes);

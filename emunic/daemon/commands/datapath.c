@@ -146,6 +146,11 @@ static bool step(struct emu_port_end *port, struct emu_transfer *transfer, uint6
     return has_more;
 }
 
+static uint16_t generation_of(const struct emu_port_end *port, const struct emu_transaction *t)
+{
+    return emu_md_generation(port->domain, &emu_table_mds(port->domain->table, t->node_index)[t->mdh]);
+}
+
 static bool memory_is_still_there(const struct emu_port_end *port, const struct emu_transfer *transfer)
 {
     const struct emu_transaction *t = &transfer->transaction;
@@ -158,7 +163,7 @@ static bool memory_is_still_there(const struct emu_port_end *port, const struct 
             still.segments != t->segments.segments)
             return false;
     }
-    return atomic_load_explicit(&md->state, memory_order_relaxed) != 0 && md->generation == transfer->md_generation &&
+    return transfer->md_generation != 0 && emu_md_generation(port->domain, md) == transfer->md_generation &&
            md->port == t->owner_port;
 }
 
@@ -246,8 +251,7 @@ static bool run_small_moved(struct emu_port_end *port, const struct emu_cmd *cmd
         emu_datapath_end_block(port, cmd);
         return true;
     }
-    small->md_generation =
-        emu_table_mds(port->domain->table, small->transaction.node_index)[small->transaction.mdh].generation;
+    small->md_generation = generation_of(port, &small->transaction);
     port->transfers.small_waits = true;
     return go_on_with_small(port);
 }
@@ -344,7 +348,7 @@ static bool serve_large(struct emu_port_end *port, const struct emu_cmd *cmd)
     if (cmd->flags & EMU_CMD_BLOCK)
         emu_account_add_block(port, 1);
     transfer->transaction = t;
-    transfer->md_generation = emu_table_mds(port->domain->table, t.node_index)[t.mdh].generation;
+    transfer->md_generation = generation_of(port, &t);
     TAILQ_INSERT_TAIL(&port->transfers.list, transfer, link);
     port->transfers.n++;
     emu_user_add(port->member->user, EMU_USER_TRANSFERS, 1);
@@ -697,6 +701,7 @@ static const struct emu_view_ops view_ops = {
     .source = view_source,
     .failed = view_failed,
     .local = emu_md_local,
+    .segment = emu_md_segment,
 };
 
 /* ---- the part ---- */

@@ -63,6 +63,7 @@ struct emu_loop {
     int ready_fd;                  /* borrowed */
     struct emu_watchdog *watchdog; /* owned */
     uint32_t serves;
+    uint64_t inside;                  /* our mark as last written: odd while it is up */
     uint64_t linger_until_ns;         /* 0: not lingering */
     struct emu_yield_backoff backoff; /* of staying awake (part.h) */
     uint8_t patience[PATIENCES];      /* by served port: has lingering behind its commands paid lately? */
@@ -313,14 +314,44 @@ static int timeout_ms(uint64_t wake_at_ns, uint64_t now_ns)
     return (wake_at_ns - now_ns) / 1000000 >= INT_MAX ? INT_MAX : (int)((wake_at_ns - now_ns) / 1000000) + 1;
 }
 
+/*
+ * Our mark, in every domain: up while we may touch memory of programs (client/park.c). Pairs with the barrier of who
+ * parks memory: either we see it parked, or its owner sees the mark. As emu_gate_enter(): a plain store, where members
+ * can run barriers on our core.
+ */
+static void step_in(struct emu_server *server)
+{
+    struct emu_domain *domain;
+    bool is_fenced = false;
+
+    server->loop->inside++;
+    LIST_FOREACH(domain, &server->domains, link) {
+        atomic_store_explicit(&domain->table->emunic_inside, server->loop->inside, memory_order_relaxed);
+        is_fenced = is_fenced || (atomic_load_explicit(&domain->table->flags, memory_order_relaxed) & EMU_TABLE_FENCED);
+    }
+    if (is_fenced)
+        atomic_thread_fence(memory_order_seq_cst);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void step_out(struct emu_server *server)
+{
+    struct emu_domain *domain;
+
+    server->loop->inside++;
+    LIST_FOREACH(domain, &server->domains, link)
+        atomic_store_explicit(&domain->table->emunic_inside, server->loop->inside, memory_order_release);
+}
+
 static int look_at_control(struct emu_server *server, int wait_ms)
 {
     bool has_seen_all;
-    int n = emu_server_call_watches(server, wait_ms, &has_seen_all);
+    int n = emu_server_call_watches(server, wait_ms, step_in, &has_seen_all);
 
     emu_connection_expire(server);
     if (has_seen_all && server->counts.looks_wanted > 0)
         emu_parts_looked(server);
+    step_out(server);
     return n;
 }
 
@@ -438,9 +469,12 @@ int emu_server_run(struct emu_server *server)
     emu_parts_served(server);
     while (!server->stops) {
         uint8_t *patience = patience_of(server);
-        unsigned done = run_round(server);
+        unsigned done;
 
+        step_in(server);
+        done = run_round(server);
         emu_quiesce_round(server);
+        step_out(server);
         if (done > 0) {
             idle = 0;
             linger_paid(server, patience);

@@ -162,6 +162,8 @@ static void publish_port(struct emu_port_end *port)
     struct emu_domain *domain = port->domain;
     struct emu_table_port *entry = &emu_table_ports(domain->table)[port->index];
 
+    if (port->index >= atomic_load_explicit(&domain->table->ports_end, memory_order_relaxed))
+        atomic_store_explicit(&domain->table->ports_end, port->index + 1, memory_order_relaxed);
     entry->generation++;
     entry->nid = port->nid;
     entry->instance_id = port->instance_id;

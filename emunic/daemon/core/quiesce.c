@@ -42,7 +42,9 @@ struct emu_inside {
 
 bool emu_quiesce_has_barrier(void)
 {
-    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+    /* Members run it on our core as well (client/park.c). */
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 &&
+           syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
 static uint32_t generation_of(const struct emu_domain *domain, uint32_t port)

@@ -82,11 +82,14 @@ void emu_server_watches_destroy(struct emu_server *server)
     server->watches = NULL;
 }
 
-int emu_server_call_watches(struct emu_server *server, int wait_ms, bool *has_seen_all_out)
+int emu_server_call_watches(struct emu_server *server, int wait_ms, void (*woken)(struct emu_server *),
+                            bool *has_seen_all_out)
 {
     struct epoll_event events[EVENTS_PER_LOOK];
     int n = epoll_wait(server->watches->epoll_fd, events, EVENTS_PER_LOOK, wait_ms);
 
+    if (woken)
+        woken(server);
     *has_seen_all_out = n >= 0 && n < EVENTS_PER_LOOK;
     if (n < 0)
         return errno == EINTR ? 0 : -errno;

@@ -21,6 +21,7 @@ void emu_server_bury(struct emu_server *server, int fd, struct emu_watch *watch)
  * Calls those to whom something has happened; waits for that wait_ms at most, -1: for ever. Number of them or negative
  * errno; *has_seen_all_out: nobody is left to be called.
  */
-int emu_server_call_watches(struct emu_server *server, int wait_ms, bool *has_seen_all_out);
+int emu_server_call_watches(struct emu_server *server, int wait_ms, void (*woken)(struct emu_server *),
+                            bool *has_seen_all_out);
 
 #endif

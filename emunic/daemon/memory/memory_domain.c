@@ -307,12 +307,14 @@ static int choose_virtual(const struct emu_port_end *port, uint32_t wanted, uint
 static int check_request(const struct emu_port_end *port, const struct emu_msg_memory *memory)
 {
     const uint32_t known = EMU_MD_READ_ONLY | EMU_MD_VMDH | EMU_MD_MAPPED | EMU_MD_FILE | EMU_MD_RESERVED |
-                           EMU_MD_SEGMENTED | EMU_MD_DEDICATED | EMU_MD_GART;
+                           EMU_MD_SEGMENTED | EMU_MD_DEDICATED | EMU_MD_GART | EMU_MD_PARKS;
 
     if ((memory->flags & ~known) != 0 ||
         (memory->flags & (EMU_MD_RESERVED | EMU_MD_SEGMENTED)) == (EMU_MD_RESERVED | EMU_MD_SEGMENTED))
         return -EINVAL;
     if ((memory->flags & EMU_MD_FILE) && (memory->flags & (EMU_MD_RESERVED | EMU_MD_SEGMENTED)))
+        return -EINVAL;
+    if ((memory->flags & EMU_MD_PARKS) && ((memory->flags & EMU_MD_VMDH) || memory->vmdh >= EMU_PARKS))
         return -EINVAL;
     if ((memory->flags & EMU_MD_SEGMENTED) == 0 &&
         (memory->length_bytes == 0 || memory->addr >= ADDRESS_END || memory->length_bytes > ADDRESS_END - memory->addr))
@@ -333,6 +335,23 @@ static int choose_number(struct emu_port_end *port, struct emu_node *node, const
     if (is_virtual || (emu_account_may_add_mdd(port) && may_take_free(port, node)))
         return take_free(port, node, is_dedicated, number_out);
     return is_dedicated ? -ENOSPC : take_shared(port, node, page, number_out);
+}
+
+/*
+ * May its owner take the memory away and give it back without us? Not where others than members of this host reach it
+ * (movers, other hosts), nor where what is parked would count: parked memory holds its number and its translation.
+ */
+static bool may_park(const struct emu_port_end *port, const struct emu_msg_memory *memory)
+{
+    const struct emu_domain *domain = port->domain;
+    const struct emu_node *node = port->server->nodes[port->nid];
+
+    return (memory->flags & EMU_MD_PARKS) != 0 &&
+           (memory->flags & (EMU_MD_FILE | EMU_MD_RESERVED | EMU_MD_SEGMENTED)) == 0 &&
+           (atomic_load(&domain->table->flags) & (EMU_TABLE_NOT_DIRECT | EMU_TABLE_VIRTUAL)) == 0 &&
+           !domain->memory.is_moved && !emu_hosts_are_several(port->server) &&
+           emu_limits_are_open(&domain->budget.limits) && node->n_used < EMU_MDH_COUNT / 2 &&
+           emu_machine_nic(port->server->machine)->device != EMU_DEVICE_GEMINI;
 }
 
 /* Units that [addr, addr + len) touches. */
@@ -432,6 +451,7 @@ static int answer_register(struct emu_request *request)
     struct emu_file *file = NULL;
     struct emu_table_md *entry;
     struct emu_md_end *md;
+    bool parks;
     int r;
 
     r = check_request(port, memory);
@@ -455,7 +475,9 @@ static int answer_register(struct emu_request *request)
     emu_account_add_translation(port, &md->translation);
     entry = &emu_table_mds(port->domain->table, port->node_index)[md->mdh];
     entry->generation = port->server->nodes[port->nid]->generation[md->mdh];
-    entry->flags = (uint8_t)(memory->flags & ~(EMU_MD_RESERVED | EMU_MD_DEDICATED | EMU_MD_GART));
+    entry->flags = (uint8_t)(memory->flags & ~(EMU_MD_RESERVED | EMU_MD_DEDICATED | EMU_MD_GART | EMU_MD_PARKS));
+    parks = may_park(port, memory);
+    memory->flags = parks ? memory->flags : memory->flags & ~EMU_MD_PARKS;
     set_method(entry, port, memory, file, md);
     entry->port = port->index;
     set_queue(entry, port, memory->cq);
@@ -463,7 +485,7 @@ static int answer_register(struct emu_request *request)
     entry->length_bytes = md->segments ? md->segments->total_bytes : memory->length_bytes;
     /* Pairs with the acquire in the engine: a live state means a whole entry. */
     if (!md->is_reserved)
-        atomic_store_explicit(&entry->state, 1, memory_order_release);
+        atomic_store_explicit(&entry->state, EMU_MD_LIVE + (parks ? 1 + memory->vmdh : 0), memory_order_release);
     if (md->is_virtual) {
         account->vmdh_used++;
         port->server->nodes[port->nid]->n_promised--;
@@ -614,6 +636,9 @@ static int answer_deregister(struct emu_request *request)
         emu_quiesce_cancel(q);
         return r;
     }
+    /* Handles of all generations that its owner gave out are stale. */
+    if (memory->vmdh > 0 && memory->vmdh <= EMU_MD_GENERATION_MAX)
+        port->server->nodes[port->nid]->generation[memory->mdh] = (uint16_t)memory->vmdh;
     numbers->n = 1;
     numbers->mdhs[0] = memory->mdh;
     q->nid = port->nid;

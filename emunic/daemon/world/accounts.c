@@ -38,6 +38,15 @@ void emu_limits_init(struct emu_limits *limits)
                                    UINT32_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX };
 }
 
+bool emu_limits_are_open(const struct emu_limits *limits)
+{
+    struct emu_limits open;
+
+    emu_limits_init(&open);
+    return limits->mdd == open.mdd && limits->iommu_bytes == open.iommu_bytes && limits->mrt == open.mrt &&
+           limits->gart == open.gart;
+}
+
 static struct emu_account *account_of(const struct emu_port_end *port)
 {
     return &port->domain->budget.accounts[port->node_index];

@@ -45,6 +45,8 @@ struct emu_account {
 };
 
 void emu_limits_init(struct emu_limits *limits);
+/* May the job register as much as there is? */
+bool emu_limits_are_open(const struct emu_limits *limits);
 /* 0 or -ENOSPC, as the next ones. */
 int emu_account_add_port(struct emu_port_end *port);
 void emu_account_drop_port(struct emu_port_end *port);

@@ -18,6 +18,7 @@
 #include "emunic/daemon/world/file.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/engine/memory_segments.h"
+#include "emunic/engine/park.h"
 
 #define ADDRESS_END   (1ull << 47) /* user addresses; 49 bits fit a handle */
 #define MAP_LINES_MAX 512u         /* read for a part of a transfer where the kernel does not look itself */
@@ -69,6 +70,21 @@ int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *
     }
     *mem_out = owner->view.local;
     return EMU_STATUS_OK;
+}
+
+const struct emu_segment *emu_md_segment(void *ctx, uint32_t port)
+{
+    const struct emu_port_end *self = ctx;
+    const struct emu_port_end *owner = port < EMU_PORTS_MAX ? self->domain->ports[port] : NULL;
+
+    return owner ? owner->segment : NULL;
+}
+
+uint16_t emu_md_generation(const struct emu_domain *domain, const struct emu_table_md *md)
+{
+    const struct emu_port_end *owner = domain->ports[md->port];
+
+    return owner ? emu_park_generation(md, owner->segment) : 0;
 }
 
 /* The handle works on every port of the process: it is looked for by its owner's process, on the port's node. */

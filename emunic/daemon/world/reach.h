@@ -16,6 +16,7 @@
 struct emu_domain;
 struct emu_maps;
 struct emu_member;
+struct emu_segment;
 struct emu_segment_list;
 
 /* One memory domain, in the list of its port. The rest of it is in the domain table. */
@@ -36,6 +37,10 @@ int emu_md_reach(void *port, const struct emu_table_md *md, uint8_t op, struct e
 int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *md, struct emu_memory *mem_out);
 /* For views: a segmented domain of the initiator's process. */
 int emu_md_local(void *port, uint16_t mdh, uint16_t generation, struct emu_memory *mem_out);
+/* For views: the segment of a live port, or NULL. */
+const struct emu_segment *emu_md_segment(void *port, uint32_t owner);
+/* The generation that a handle of the memory domain must have; 0: it is gone, or its owner has parked it. */
+uint16_t emu_md_generation(const struct emu_domain *domain, const struct emu_table_md *md);
 /* What the process has mapped. 0 or negative errno; ends with emu_maps_close(). */
 int emu_member_open_maps(const struct emu_member *member, struct emu_maps *maps);
 /* Has the process its space file mapped at all of these addresses now? Then how they are reached. */

@@ -63,7 +63,7 @@ void fuzz_server_turn(void)
         for (uint32_t i = 0; i < parts->n_rounds; i++)
             (void)parts->rounds[i](server);
         emu_quiesce_round(server);
-        if (emu_server_call_watches(server, 0, &has_seen_all) > 0)
+        if (emu_server_call_watches(server, 0, NULL, &has_seen_all) > 0)
             emu_parts_served(server);
         if (has_seen_all && server->counts.looks_wanted > 0)
             emu_parts_looked(server);
