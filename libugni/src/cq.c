@@ -133,7 +133,7 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
         gnii_tx_wait(nic, NULL, cq);
         atomic_store(&cq->is_dead, true);
         gnii_cq_wake(cq);
-        gnii_parked_give_back(nic); /* registrations for it among them */
+        gnii_parked_queue_ends(nic, cq->index);
         emu_port_cq_destroy(&nic->port, cq->index);
         for (uint32_t tid = 0; tid < nic->n_tx; tid++) {
             if (nic->tx[tid].cq == cq)

@@ -136,7 +136,8 @@ bool gnii_parked_is_in_place(struct gnii_nic *nic, const struct gnii_md *md)
 
 bool gnii_parked_put(struct gnii_nic *nic, struct gnii_md *md)
 {
-    if (md->park == GNII_NO_PARK || !is_open(nic) || !emu_park_take_away(&nic->port, (uint32_t)md->park))
+    if (md->park == GNII_NO_PARK || md->has_lost_queue || !is_open(nic) ||
+        !emu_park_take_away(&nic->port, (uint32_t)md->park))
         return false;
     LIST_INSERT_HEAD(&nic->parked.mds, md, link);
     atomic_fetch_add_explicit(&nic->parked.n, 1, memory_order_relaxed);
@@ -166,6 +167,15 @@ void gnii_parked_give_back(struct gnii_nic *nic)
         unlist(nic, md);
         gnii_parked_deregister(nic, md);
     }
+}
+
+void gnii_parked_queue_ends(struct gnii_nic *nic, uint32_t index)
+{
+    struct gnii_md *md;
+
+    LIST_FOREACH(md, &nic->mds, link)
+        md->has_lost_queue = md->has_lost_queue || md->dst_cq == index;
+    gnii_parked_give_back(nic);
 }
 
 void gnii_parked_forget(struct gnii_nic *nic)

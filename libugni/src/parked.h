@@ -40,6 +40,9 @@ void gnii_parked_deregister(struct gnii_nic *nic, struct gnii_md *md);
 /* Deregisters all that is parked. */
 void gnii_parked_give_back(struct gnii_nic *nic);
 
+/* A queue ends: its registrations, parked or living, are not to be found again under the next queue of its index. */
+void gnii_parked_queue_ends(struct gnii_nic *nic, uint32_t index);
+
 /* Forgets all, when the port has gone or is another process's. */
 void gnii_parked_forget(struct gnii_nic *nic);
 

@@ -64,6 +64,7 @@ struct gnii_md {
     uint16_t registered_generation; /* what emunic knows it by */
     int8_t park;                    /* place in the port's segment (client/park.h), or GNII_NO_PARK */
     uint32_t flags;                 /* GNI_MEM_*, as registered */
+    bool has_lost_queue;            /* dst_cq is another one by now, or none */
     uint32_t n_segments;
     uint64_t (*segments)[2]; /* owned: address, length. Then addr is 0, addresses offsets; NULL: one region */
 };

@@ -226,6 +226,31 @@ static void test_the_queue_of_the_registration_is_the_one_that_hears(void **stat
     munmap(mem, BYTES);
 }
 
+/* The next queue has the same place as the one that went first. */
+static void test_a_registration_that_outlives_its_queue_is_not_found_again(void **state)
+{
+    uint8_t *mem = pages(BYTES);
+
+    (void)state;
+    for (int i = 0; i < TIMES; i++) {
+        gni_post_descriptor_t d = word_post(GNI_POST_FMA_PUT, 0);
+        gni_cq_handle_t cq;
+        gni_cq_entry_t entry;
+
+        assert_int_equal(GNI_CqCreate(b.nic, 16, 0, GNI_CQ_NOBLOCK, NULL, NULL, &cq), GNI_RC_SUCCESS);
+        d.cq_mode |= GNI_CQMODE_REMOTE_EVENT;
+        d.remote_addr = ADDR(mem);
+        assert_int_equal(
+            GNI_MemRegister(b.nic, ADDR(mem), BYTES, cq, GNI_MEM_READWRITE, (uint32_t)-1, &d.remote_mem_hndl),
+            GNI_RC_SUCCESS);
+        assert_int_equal(run(&d), STATUS_OK);
+        assert_int_equal(GNI_CqGetEvent(cq, &entry), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_CqDestroy(cq), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_MemDeregister(b.nic, &d.remote_mem_hndl), GNI_RC_SUCCESS);
+    }
+    munmap(mem, BYTES);
+}
+
 static void test_read_only_stays_read_only(void **state)
 {
     uint8_t *mem = pages(BYTES);
@@ -335,6 +360,7 @@ int main(void)
         pair_test(test_fork_in_between),
         pair_test(test_no_old_handle_works_again),
         pair_test(test_the_queue_of_the_registration_is_the_one_that_hears),
+        pair_test(test_a_registration_that_outlives_its_queue_is_not_found_again),
         pair_test(test_read_only_stays_read_only),
         pair_test(test_what_is_parked_does_not_count),
         pair_test(test_many_at_one_time),
