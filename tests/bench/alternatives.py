@@ -158,6 +158,8 @@ def ucx_batch(build, name, batch, how, env=None):
     """The figures of a batch: how(layout) gives a line's options besides the test."""
     program = build / "thirdparty/ucx/install/bin/ucx_perftest"
     if not program.exists():
+        program = shutil.which("ucx_perftest")  # Debian's ucx-utils, of the same version
+    if program is None:
         raise process.Missing("UCX is not built (tests/thirdparty/ucx/build.sh)")
     with tempfile.NamedTemporaryFile("w", suffix=".batch") as file:
         for metric, size, test, layout, count in batch:

@@ -73,6 +73,15 @@ TARGETS = [
      [posix("message8_half_round_trip")], 1, "<=", 1),
     *((f"BTE put {size_text(size)} / memcpy", ("put_bandwidth", size, DIRECT), [limit("memcpy", size)], 1, ">=", 0.95)
       for size in (65536, 262144, 1048576, 4194304)),
+    *((f"BTE put {size_text(size)} / UCX posix", ("put_bandwidth", size, DIRECT), [("put_bandwidth", size, "ucx posix")],
+       1, ">=", 1) for size in (65536, 262144, 1048576, 4194304, 16777216)),
+    ("BTE put 16 MiB / memcpy", ("put_bandwidth", 16777216, DIRECT), [limit("memcpy", 16777216)], 1, ">=", 0.95),
+    *((f"BTE {operation} {size_text(size)}, cma / UCX cma", (f"{operation}_bandwidth", size, CMA),
+       [(f"{operation}_bandwidth", size, "ucx cma")], 1, ">=", 1)
+      for operation in ("put", "get") for size in (4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)),
+    ("register 64 KiB first, above the touch of its pages, ns", ("register_first64", None, DIRECT),
+     [("touch64", None, DIRECT)], None, "<=", 20000),
+    ("register 64 KiB again, us", ("register_again64", None, DIRECT), [], 1, "<=", 2),
     *((f"MPI over {layer}, {text} / vader", (metric, size, f"emunic mpi {layer}"), [(metric, size, "open mpi")], 1,
        relation, bound)
       for layer in ("gni", "portals")
