@@ -19,6 +19,7 @@ const struct emu_ledger_row emu_ledger[] = {
     { "aries", "host.put_gap_ns", FITTED, "XC-9", "half of the peak at 64 to 160 bytes, 16 processes", 0 },
     { "aries", "host.launch_gap_ns", FITTED, "XC-11", "7.5 M/s per core", 0 },
     { "aries", "host.launch_node_gap_ns", FITTED, "XC-11", "120 M/s per node", 0 },
+    { "aries", "host.bte_mbs", FITTED, "XC-12", "ping-pong of 1 MiB at 8.5 GB/s", 0 },
     { "aries", "host.pte_miss_ns", FITTED, "XC-16", "random atomics, 50 M/s at the slowest", 0 },
     { "aries", "host.amo_miss_ns", FITTED, "XC-16", "random atomics, 120 M/s at the fastest", 0 },
     { "aries", "routing.threshold_flits", TUNED, "XC-24",

@@ -16,7 +16,7 @@ const struct emu_experiment emu_xc_experiments[] = {
     { "XC-9", "aries", "K", "K", EMU_EXP_PACKETS, "size at half of the peak, 16 processes", emu_xc_half_peak },
     { "XC-10", "aries", "AS", "FM", EMU_EXP_PACKETS, "network ports that four NICs need", emu_xc_ports },
     { "XC-11", "aries", "KP", "KM", EMU_EXP_PACKETS, "rate of FMA launches", emu_xc_launch_rate },
-    { "XC-12", "aries", "P", "M", EMU_EXP_PACKETS, "bandwidth of messages", emu_xc_mpi_bandwidth },
+    { "XC-12", "aries", "KP", "KM", EMU_EXP_PACKETS, "bandwidth of messages", emu_xc_mpi_bandwidth },
     { "XC-13", "aries", "Q", "M", EMU_EXP_PACKETS, "thresholds of eager messages", emu_xc_thresholds },
     { "XC-14", "aries", "S", "M", EMU_EXP_PACKETS, "packets under way and long round trips", emu_xc_outstanding },
     { "XC-15", "aries", "PQK", "MMK", EMU_EXP_PACKETS, "allreduce by collective engine and by software",

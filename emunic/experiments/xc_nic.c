@@ -468,11 +468,8 @@ int emu_xc_mpi_bandwidth(struct emu_exp *x)
     if (data)
         fclose(data);
     if (r == 0) {
-        emu_exp_figure(x, 'P', "pingpong_1_MiB", "GB/s", emu_exp_within(8.5, 0.05), pingpong.mbytes_per_s / 1000);
-        emu_exp_why(x,
-                    "a prediction: 107 us for 123. Handshake and overheads take 4 us; the rest moves at the NIC's peak "
-                    "of 10.24 GB/s, for the sources tell nothing that slows a lone block transfer down. If the "
-                    "cache of registrations has neither buffer, pages of 4 KiB make it 6.6 GB/s");
+        emu_exp_fitted(x, "pingpong_1_MiB", "GB/s", 8.5, pingpong.mbytes_per_s / 1000,
+                       emu_exp_param("host.bte_mbs", setup.host.bte_kbs / 1000.0));
         emu_exp_figure(x, 'P', "streaming_1_MiB", "GB/s", emu_exp_within(9.7, 0.05), streaming);
         emu_exp_figure(x, 'P', "8_processes_1_MiB", "GB/s", emu_exp_within(9.7, 0.05), many);
         emu_exp_why(x, "the NIC's peak of 10.24 GB/s (XC-7) less 0.3 %%: the model has no loss in the block engine");

@@ -58,6 +58,7 @@ enum emu_registration {
     X(tile_nics, "tile_nics", COUNT, 1, 64, "NICs that share a set of tiles")                                          \
     X(tile_kbs, "tile_mbs", MILLI, 0, EMU_NODE_RATE_MAX, "rate of a set each way; 0: no limit")                        \
     X(bte_start_ps, "bte_start_ns", MILLI, 0, EMU_NODE_TIME_MAX, "block transfer to its first data")                   \
+    X(bte_kbs, "bte_mbs", MILLI, 0, EMU_NODE_RATE_MAX, "rate of one block transfer; 0: no limit")                      \
     X(amo_miss_ps, "amo_miss_ns", MILLI, 0, EMU_NODE_TIME_MAX, "per operation on a word not cached")                   \
     X(pte_miss_ps, "pte_miss_ns", MILLI, 0, EMU_NODE_TIME_MAX, "and if its page is not known")                         \
     X(pte_entries, "pte_entries", COUNT, 0, 65536, "pages that are known at once")                                     \

@@ -16,6 +16,8 @@
  * other way for duplex_percent of its own time (read requests, acknowledgements of the bus), which is what makes both
  * ways together slower than twice one way.
  *
+ * A block transfer has a channel, whose packets are bte_mbs apart; several channels share the stages behind it.
+ *
  * Messages are in nic_message.c. send_end is work of the core behind a send, hidden in a ping-pong, not in an exchange.
  *
  * Generic hosts (SeaStar). The first packet of a transfer is its header, which interrupts the target's core; data
@@ -89,6 +91,7 @@ static void fill_channels(struct emu_nic_model *nm, struct node *n, uint64_t at_
             continue;
         op = dequeue(&n->bte_waiting);
         op->ready_ps = later(op->ready_ps, at_ps) + nm->host.bte_start_ps;
+        op->step_ps = time_of(nm->format.payload_bytes_max, nm->host.bte_kbs);
         op->is_channel = true;
         n->bte[i] = op;
     }

@@ -54,6 +54,7 @@ static struct emu_nic_setup setup_of(const struct emu_machine *m)
     host->duplex_share = 55000;
     host->packet_gap_ps = 0;
     host->tile_kbs = 0;
+    host->bte_kbs = 0;
     host->amo_miss_ps = 8 * NS;
     host->pte_miss_ps = 12 * NS;
     host->pte_entries = 1024;
@@ -731,6 +732,29 @@ static void test_block_transfers_wait_for_a_channel(void **state)
     assert_in_range(end[1], 20000 * NS, 26000 * NS); /* the fifth starts when one is over */
 }
 
+/* Both over in the time of one: the rate is that of a channel, and the NIC is faster. */
+static void test_block_transfers_have_a_rate_each(void **state)
+{
+    const uint64_t data_ps = UINT64_C(1048576) * 1000000 / 1500; /* at 1.5 GB/s; a link has 3.6 */
+    struct emu_nic_setup setup = setup_of(machine);
+
+    (void)state;
+    setup.host.put_gap_ps = 0;
+    setup.host.bte_kbs = 1500000;
+    for (uint32_t n = 1; n <= 2; n++) {
+        const struct emu_nic_op op = { .kind = EMU_NIC_BTE_PUT, .to = { 5, 0 }, .bytes = 1048576 };
+        struct tally t = { 0 };
+        struct emu_nic_model *nm = model_of(&setup, &t);
+
+        for (uint32_t i = 0; i < n; i++)
+            assert_int_equal(emu_nic_post(nm, (struct emu_nic_proc){ 0, i }, &op, 0), 0);
+        (void)emu_sim_run(emu_nic_model_sim(nm), UINT64_MAX);
+        assert_int_equal(t.n_completed, n);
+        assert_in_range(t.last.at_ps, data_ps, data_ps + 3000 * NS);
+        emu_nic_model_destroy(nm);
+    }
+}
+
 static void test_sequence_numbers_come_round(void **state)
 {
     struct emu_nic_setup setup = setup_of(machine);
@@ -903,6 +927,7 @@ int main(void)
         cmocka_unit_test(test_parts_of_an_eager_message_overlap),
         cmocka_unit_test(test_a_message_that_fits_a_buffer_goes_whole),
         cmocka_unit_test(test_block_transfers_wait_for_a_channel),
+        cmocka_unit_test(test_block_transfers_have_a_rate_each),
         cmocka_unit_test(test_sequence_numbers_come_round),
         cmocka_unit_test(test_scattered_packets_make_whole_messages),
         cmocka_unit_test(test_threads_change_nothing),
