@@ -38,7 +38,7 @@ enum emu_registration {
     X(store_kbs, "store_mbs", MILLI, 0, EMU_NODE_RATE_MAX, "core's stores to a window; 0: fast")                       \
     X(launch_gap_ps, "launch_gap_ns", MILLI, 0, EMU_NODE_TIME_MAX, "core's time per FMA launch")                       \
     X(launch_node_gap_ps, "launch_node_gap_ns", MILLI, 0, EMU_NODE_TIME_MAX, "NIC's time per FMA launch")              \
-    X(launch_mdh_percent, "launch_mdh_percent", COUNT, 100, 1000, "of both, if the handle changes")                    \
+    X(launch_mdh_percent, "launch_mdh_percent", COUNT, 0, 1000, "of both, if the handle changes")                      \
     X(shmem_ps, "shmem_ns", MILLI, 0, EMU_NODE_TIME_MAX, "SHMEM's time per operation")                                 \
     X(caf_ps, "caf_ns", MILLI, 0, EMU_NODE_TIME_MAX, "CAF's time per operation")                                       \
     /* Host interface: a server each way. */                                                                           \
@@ -83,7 +83,7 @@ enum emu_registration {
     X(register_hit_ps, "register_hit_ns", MILLI, 0, EMU_NODE_TIME_MAX, "look into the cache of registrations")         \
     X(register_ps, "register_ns", MILLI, 0, EMU_NODE_TIME_MAX, "registration, if the cache does not have it")          \
     X(register_page_ps, "register_page_ns", MILLI, 0, EMU_NODE_TIME_MAX, "and each page of the buffer")                \
-    X(register_page_bytes, "register_page_bytes", COUNT, 1, 1 << 30, "of a page")                                      \
+    X(register_page_bytes, "register_page_bytes", COUNT, 0, 1 << 30, "of a page; 0: no pages")                         \
     /* Between processes of one node. */                                                                               \
     X(local_ps, "local_ns", MILLI, 0, EMU_NODE_TIME_MAX, "latency, overheads left out")                                \
     X(local_kbs, "local_mbs", MILLI, 0, EMU_NODE_RATE_MAX, "rate of the copy; 0: no limit")                            \

@@ -26,7 +26,8 @@
 
 uint64_t emu_nic_registration_ps(const struct emu_node_params *host, uint64_t bytes)
 {
-    uint64_t pages = (bytes + host->register_page_bytes - 1) / host->register_page_bytes;
+    uint64_t page = host->register_page_bytes;
+    uint64_t pages = page == 0 ? 0 : (bytes + page - 1) / page;
 
     if (host->registration == EMU_REGISTRATION_HIT)
         return host->register_hit_ps;

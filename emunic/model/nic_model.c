@@ -382,7 +382,7 @@ static bool is_possible(const struct emu_nic_model *nm)
 
     return nm->format.request_header_flits + data <= max && nm->format.response_header_flits + data <= max &&
            (!nm->host.has_acks || nm->format.response_header_flits > 0) && nm->host.tile_nics > 0 &&
-           nm->nic.outstanding_packets > 0 && nm->host.register_page_bytes > 0;
+           nm->nic.outstanding_packets > 0;
 }
 
 static int prepare(struct emu_nic_model *nm, const struct emu_nic_setup *setup)

@@ -103,11 +103,11 @@ static const struct fault faults[] = {
     { "xd1-fat-tree", "external_ports: 12", "external_ports: 0", ANYWHERE, "external links of a switch are not" },
 
     /* Host. */
-    { "aries", "launch_mdh_percent: 150", "launch_mdh_percent: 99", AT_FAULT, "out of range" },
+    { "aries", "launch_mdh_percent: 150", "launch_mdh_percent: 1001", AT_FAULT, "out of range" },
     { "aries", "response_header_flits: 1", "response_header_flits: 0", ANYWHERE, "host.acks: answers of no flits" },
     { "aries", "rendezvous: put", "rendezvous: push", AT_FAULT, "'push' is none of: get put" },
     { "aries", "registration: hit", "registration: get", AT_FAULT, "'get' is none of: hit miss" },
-    { "aries", "register_page_bytes: 4096", "register_page_bytes: 0", AT_FAULT, "out of range" },
+    { "aries", "register_page_bytes: 4096", "register_page_bytes: 2000000000", AT_FAULT, "out of range" },
 
     /* Keys. */
     { "aries", "groups: 2", "gruops: 2", AT_FAULT, "unknown key 'topology.gruops'; did you mean 'topology.groups'?" },
