@@ -334,10 +334,10 @@ int bgl_run_hot_spot(struct emu_exp *x)
         return r;
     emu_exp_fitted(x, "one_node", "%", 92, percent[0], emu_exp_param("nic.drain_cycles", drain_cycles));
     emu_exp_figure(x, 'P', "cube_of_2", "%", emu_exp_points(95, 2), percent[1]);
-    emu_exp_why(x,
-                "what is lost is the end, when some nodes have sent all and links into the cube fall idle. It weighs the "
-                "less the more each node sends: 95.2 to 95.5 %% with 100 packets, 96.5 to 97.2 with 800. The source does "
-                "not say how many it sent, and 800 were chosen before the run");
+    emu_exp_why(
+        x, "what is lost is the end, when some nodes have sent all and links into the cube fall idle. It weighs the "
+           "less the more each node sends: 95.2 to 95.5 %% with 100 packets, 96.5 to 97.2 with 800. The source does "
+           "not say how many it sent, and 800 were chosen before the run");
     emu_exp_figure(x, 'P', "cube_of_4", "%", emu_exp_points(95, 2), percent[2]);
     return 0;
 }
