@@ -9,9 +9,11 @@
  *
  * Left to itself, Open MPI would also give osc/sm the windows of MPI_Win_allocate on one node, and their calls would
  * pass the machine by. Calls to dynamic windows on another node never end in osc/rdma. So this component outbids the
- * others and hands the windows on. What osc/rdma accumulates is mended (osc_accumulate.h).
+ * others and hands the windows on. What osc/rdma accumulates is mended (osc_accumulate.h), and osc/pt2pt is spared
+ * flushes of nothing (osc_flush.h).
  */
 #include "mpi-shim/openmpi/osc_accumulate.h"
+#include "mpi-shim/openmpi/osc_flush.h"
 
 #include <ompi_config.h>
 
@@ -96,5 +98,7 @@ static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp
 
     if (r == OMPI_SUCCESS && component == find("rdma"))
         mo_mend_accumulate(win);
+    if (r == OMPI_SUCCESS && component == find("pt2pt"))
+        mo_spare_flushes(win);
     return r;
 }

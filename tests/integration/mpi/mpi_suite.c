@@ -980,6 +980,37 @@ static void epochs(void)
     MPI_Group_free(&world);
 }
 
+/* Each flush completes what was put since the last one. Most complete nothing; outside of an epoch they fail. */
+static void flushes(void)
+{
+    enum { N = 10, EMPTY = 200 };
+    int next = (rank + 1) % size, before = (rank + size - 1) % size, r, *window;
+    MPI_Win win;
+
+    MPI_Win_allocate(N * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    for (int i = 0; i < N; i++) {
+        int value = rank * 100 + i, seen = -1;
+
+        MPI_Win_lock_all(0, win);
+        for (int k = 0; k < EMPTY; k++)
+            EXPECT(MPI_Win_flush_all(win) == MPI_SUCCESS);
+        MPI_Put(&value, 1, MPI_INT, next, i, 1, MPI_INT, win);
+        MPI_Win_flush_all(win);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Get(&seen, 1, MPI_INT, rank, i, 1, MPI_INT, win);
+        MPI_Win_flush_all(win);
+        EXPECT(seen == before * 100 + i);
+        MPI_Get(&seen, 1, MPI_INT, next, i, 1, MPI_INT, win);
+        MPI_Win_flush_all(win);
+        EXPECT(seen == value);
+        MPI_Win_unlock_all(win);
+        MPI_Error_class(MPI_Win_flush_all(win), &r);
+        EXPECT(r == MPI_ERR_RMA_SYNC);
+    }
+    MPI_Win_free(&win);
+}
+
 static void dynamic(void)
 {
     int next = (rank + 1) % size, before = (rank + size - 1) % size, *window, value = -1;
@@ -1239,6 +1270,7 @@ static const struct {
     { "shared", shared },
     { "windows", windows },
     { "epochs", epochs },
+    { "flushes", flushes },
     { "atomics", atomics },
     { "dynamic", dynamic },
     { "threads", threads },

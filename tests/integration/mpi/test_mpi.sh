@@ -9,7 +9,7 @@
 suite=$2
 kind=$3
 perf=$4
-n_cases=23
+n_cases=24
 
 # All cases; afterwards the machine has carried them, and nothing is left.
 suite_is_right() {
@@ -169,6 +169,16 @@ test_windows_of_osc_rdma() {
     expect_out '^ok shared$'
 }
 
+# osc/pt2pt would ask all others in each of 2000 flushes.
+test_flushes_of_nothing_send_nothing() {
+    [ "$kind" = portals ] || return 0
+    call run --mpi=portals -n 4 --machine seastar --json "$dir/json" -- "$suite" flushes
+    expect_status 0
+    local n
+    n=$(python3 -c 'import json, sys; print(sum(flow["operations"] for flow in json.load(open(sys.argv[1]))["flows"]))' "$dir/json")
+    [ "$n" -lt 8000 ] || bad "$n operations"
+}
+
 # osc/rdma of Open MPI 4.1.4 would wait for itself: osc/emunic hands them to osc/pt2pt.
 test_dynamic_windows_become_messages() {
     local limit=60
@@ -195,6 +205,6 @@ test_spawned_processes_are_refused_with_a_message() {
 run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_the_daemon \
     sixteen_ranks_exchange_everything everything_works_in_virtual_time virtual_time_is_the_same_each_time \
     a_message_costs_what_the_library_takes_at_each_end small_limits_lose_nothing collective_engines_do_small_calls \
-    windows_of_osc_rdma dynamic_windows_become_messages a_fortran_program_runs \
+    windows_of_osc_rdma dynamic_windows_become_messages flushes_of_nothing_send_nothing a_fortran_program_runs \
     a_killed_rank_ends_the_job_with_one_line without_the_option_a_program_of_mpi_is_told_which_is_missing \
     auto_takes_what_the_machine_had another_message_layer_ends_the_job spawned_processes_are_refused_with_a_message
