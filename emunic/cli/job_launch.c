@@ -136,6 +136,11 @@ _Noreturn void emu_job_become_mpirun(const struct job *job, pid_t run, bool is_i
         _exit(EMU_EXIT_FAILED);
     }
     sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
+    /*
+     * mpirun has a handler of its own only while its event loop runs; before and after, a rank that has just gone would
+     * end it. It gives its ranks the default.
+     */
+    signal(SIGPIPE, SIG_IGN);
     execv(job->plan->mpirun, args);
     emu_cli_fail("run", "%s: %s", job->plan->mpirun, strerror(errno));
     _exit(EMU_EXIT_FAILED);

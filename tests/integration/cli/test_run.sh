@@ -189,6 +189,29 @@ test_what_mpirun_has_to_say_is_not_lost() {
     expect_err 'odls:launch spawning child'
 }
 
+# ignores_sigpipe FILE: what /proc/PID/status says.
+ignores_sigpipe() {
+    local ignored
+    ignored=$(awk '$1 == "SigIgn:" { print $2 }' "$1")
+    [ -n "$ignored" ] || bad "no SigIgn in $1: $(<"$1")"
+    (((16#$ignored & 1 << 12) != 0))
+}
+
+# A rank that dies early leaves mpirun with a broken pipe.
+test_a_broken_pipe_ends_ranks_and_not_mpirun() {
+    local real rank
+    real=$(command -v mpirun)
+    mkdir "$dir/bin"
+    printf '#!/bin/sh\ncat /proc/self/status >"%s"\nexec "%s" "$@"\n' "$dir/of_mpirun" "$real" >"$dir/bin/mpirun"
+    chmod +x "$dir/bin/mpirun"
+    PATH=$dir/bin:$PATH call run -n 2 -- sh -c 'cat /proc/self/status >"$0.$EMUNIC_RANK"' "$dir/of_rank"
+    expect_status 0
+    ignores_sigpipe "$dir/of_mpirun" || bad "mpirun does not ignore SIGPIPE"
+    for rank in 0 1; do
+        ! ignores_sigpipe "$dir/of_rank.$rank" || bad "rank $rank ignores SIGPIPE"
+    done
+}
+
 test_output_of_ranks_comes_through_and_stdin_goes_to_rank_0() {
     local words
     mapfile -d '' -t words < <(command_line run -n 2 -- sh -c '[ $EMUNIC_RANK = 0 ] && cat; echo to-stderr >&2')
@@ -395,7 +418,8 @@ run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with
     a_wrong_program_is_refused a_missing_mpirun_is_refused a_file_that_cannot_be_written_is_refused \
     a_server_that_does_not_run_is_refused statuses_pass_through the_first_failing_rank_decides \
     a_signal_gives_128_and_its_number one_line_names_the_first_failing_rank_with_its_node_and_its_end \
-    what_ranks_say_themselves_is_left_as_it_is mpirun_explains_if_asked what_mpirun_has_to_say_is_not_lost \
+    what_ranks_say_themselves_is_left_as_it_is mpirun_explains_if_asked \
+    a_broken_pipe_ends_ranks_and_not_mpirun what_mpirun_has_to_say_is_not_lost \
     output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \
     ranks_see_what_a_cray_launcher_sets ranks_see_the_environment_of_run \
     a_list_places_the_ranks a_portals_map_of_the_user_stays_and_that_of_an_outer_job_goes addresses_are_the_same_in_every_rank \
