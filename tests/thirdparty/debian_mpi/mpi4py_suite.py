@@ -52,7 +52,7 @@ def tests_folder(work):
         return pathlib.Path(os.environ["MPI4PY_TEST_DIR"])
     done = subprocess.run([HERE / "mpi4py_source.sh", work / "mpi4py"], check=False)
     if done.returncode == 77:
-        raise Skip("the tests of mpi4py cannot be had")
+        raise Skip("the tests of mpi4py 3.1.4 cannot be had: no mirror has the source; MPI4PY_TEST_DIR may name them")
     if done.returncode != 0:
         raise Failed("mpi4py_source.sh has failed")
     return work / "mpi4py" / "src" / "test"
