@@ -68,7 +68,7 @@ class Context:
         self.programs = {"gni": build / "tests/kills/kills-gni", "portals": build / "tests/kills/kills-portals",
                          "msgq": build / "tests/kills/kills-msgq", "dmapp": build / "tests/soak/soak-dmapp",
                          "reducer": build / "tests/multihost/multihost-reducer",
-                         "mpi": build / "tests/integration/mpi/mpi_suite"}
+                         "mpi": build / "tests/integration/mpi/mpi_endless"}
         unwanted = ["XDG_RUNTIME_DIR", "EMUNIC_SERVER", "EMUNIC_COOKIE", "EMUNIC_LOG"]
         self.environment = {name: value for name, value in os.environ.items() if name not in unwanted}
         self.environment |= {"TMPDIR": str(temporary), "OMPI_ALLOW_RUN_AS_ROOT": "1",

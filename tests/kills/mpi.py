@@ -24,7 +24,7 @@ def rank_of(pid):
 
 
 class MpiJobs(Scene):
-    """Each step is a job of its own (`mpi_suite endless`)."""
+    """Each step is a job of its own (`mpi_endless endless`)."""
 
     def __init__(self, context, kind):
         super().__init__(context)
@@ -37,7 +37,7 @@ class MpiJobs(Scene):
         return n_ranks, [*argv, "--", self.context.programs["mpi"], "endless"]
 
     def ranks(self, job):
-        return {rank_of(pid): pid for pid, name in below(job.pid).items() if name in ("emunic-rank", "mpi_suite")}
+        return {rank_of(pid): pid for pid, name in below(job.pid).items() if name in ("emunic-rank", "mpi_endless")}
 
     def step(self, draw):
         n_ranks, argv = self.command(draw)

@@ -1,25 +1,34 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the installed Open MPI over the emulated machine.
-#   test_mpi.sh EMUNIC SUITE KIND PERF    the command, mpi_suite, over which component (gni or portals), and mpi_perf of
-# tests/live
+#   test_mpi.sh EMUNIC SUITE WINDOWS ENDLESS KIND PERF
+# the command, mpi_suite, mpi_windows, mpi_endless, over which component (gni or portals), and mpi_perf of tests/live
 # shellcheck source=../cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 
 suite=$2
-kind=$3
-perf=$4
-n_cases=24
+windows=$3
+endless=$4
+kind=$5
+perf=$6
+# What each program does that is given no names.
+declare -A n_cases=(["$suite"]=19 ["$windows"]=5)
+
+expect_all_cases() {
+    expect_status 0
+    [ "$(grep -c '^ok ' <<<"$out")" -eq "${n_cases[$1]}" ] || bad "not ${n_cases[$1]} cases of $1: $out"
+}
 
 # All cases; afterwards the machine has carried them, and nothing is left.
 suite_is_right() {
-    local links=$dir/links
-    call run --mpi="$kind" --json "$links" "$@" -- "$suite"
-    expect_status 0
-    [ "$(grep -c '^ok ' <<<"$out")" -eq "$n_cases" ] || bad "not $n_cases cases: $out"
-    [ -z "$err" ] || bad "something on stderr: $err"
-    python3 -c 'import json, sys; sys.exit(not sum(flow.get("packets", 1) for flow in json.load(open(sys.argv[1]))["flows"]))' \
-        "$links" || bad "no packet was counted"
+    local links=$dir/links program
+    for program in "$suite" "$windows"; do
+        call run --mpi="$kind" --json "$links" "$@" -- "$program"
+        expect_all_cases "$program"
+        [ -z "$err" ] || bad "something on stderr: $err"
+        python3 -c 'import json, sys; sys.exit(not sum(flow.get("packets", 1) for flow in json.load(open(sys.argv[1]))["flows"]))' \
+            "$links" || bad "no packet was counted"
+    done
     call run --mpi="$kind" "$@" -- "$suite" threads
     expect_status 0
     expect_out '^ok threads$'
@@ -40,14 +49,15 @@ test_sixteen_ranks_exchange_everything() {
 
 # Each packet in virtual time, in the order of the model: short messages overtake the end of long ones.
 test_everything_works_in_virtual_time() {
-    local machine limit=300
-    for machine in aries gemini seastar; do
-        call run --mpi="$kind" -n 4 --ppn 1 --machine "$machine" --time virtual -- "$suite"
+    local machine program limit=300
+    for program in "$suite" "$windows"; do
+        for machine in aries gemini seastar; do
+            call run --mpi="$kind" -n 4 --ppn 1 --machine "$machine" --time virtual -- "$program"
+            expect_all_cases "$program"
+        done
+        call run --mpi="$kind" -n 4 --ppn 2 --machine aries --time virtual -- "$program"
         expect_status 0
-        [ "$(grep -c '^ok ' <<<"$out")" -eq "$n_cases" ] || bad "not $n_cases cases: $out"
     done
-    call run --mpi="$kind" -n 4 --ppn 2 --machine aries --time virtual -- "$suite"
-    expect_status 0
 }
 
 # Half a round trip of 8 bytes, ns.
@@ -101,7 +111,7 @@ test_a_killed_rank_ends_the_job_with_one_line() {
     local seed=${EMU_TEST_SEED:-$RANDOM} i
     echo "# EMU_TEST_SEED=$seed"
     for i in 0 1 2; do
-        EMU_TEST_SEED=$((seed + i * 701)) call run --mpi="$kind" -n 3 -- "$suite" death
+        EMU_TEST_SEED=$((seed + i * 701)) call run --mpi="$kind" -n 3 -- "$endless" death
         expect_status 137
         [ "$(wc -l <<<"$err")" -eq 1 ] || bad "more than one line: $err"
         expect_err '^emunic run: rank 2 on node .* was ended by signal 9'
@@ -140,7 +150,10 @@ test_collective_engines_do_small_calls() {
     [ "$kind" = gni ] || return 0
     local is_on
     call run --mpi=gni -n 16 --ppn 4 -x OMPI_MCA_coll_ce_enable=1 -x OMPI_MCA_coll_ce_after_calls=0 \
-        -- "$suite" small communicators collectives onesided
+        -- "$suite" small communicators collectives
+    expect_status 0
+    [ -z "$err" ] || bad "something on stderr: $err"
+    call run --mpi=gni -n 16 --ppn 4 -x OMPI_MCA_coll_ce_enable=1 -x OMPI_MCA_coll_ce_after_calls=0 -- "$windows" onesided
     expect_status 0
     [ -z "$err" ] || bad "something on stderr: $err"
     call run --mpi=gni -n 40 --ppn 8 --datapath routed -x OMPI_MCA_coll_ce_enable=1 -- "$suite" small
@@ -156,15 +169,17 @@ test_collective_engines_do_small_calls() {
 # Windows of threads, and windows in the memory of a node: osc/pt2pt has neither.
 test_windows_of_osc_rdma() {
     [ "$kind" = gni ] || return 0
-    call run --mpi=gni -n 4 --ppn 2 -- "$suite" window_threads
+    call run --mpi=gni -n 4 --ppn 2 -- "$windows" window_threads
     expect_status 0
-    call run --mpi=gni -n 3 --datapath routed --machine gemini -- "$suite" window_threads atomics
+    call run --mpi=gni -n 3 --datapath routed --machine gemini -- "$windows" window_threads atomics
     expect_status 0
-    call run --mpi=gni -n 4 -- "$suite" atomics
+    call run --mpi=gni -n 4 -- "$windows" atomics
     expect_status 0
-    call run --mpi=gni -n 3 --machine gemini --time virtual -- "$suite" atomics
+    call run --mpi=gni -n 3 --machine gemini --time virtual -- "$windows" atomics
     expect_status 0
-    call run --mpi=gni -n 4 --ppn 2 -- "$suite" intercommunicators shared
+    call run --mpi=gni -n 4 --ppn 2 -- "$suite" intercommunicators
+    expect_status 0
+    call run --mpi=gni -n 4 --ppn 2 -- "$windows" shared
     expect_status 0
     expect_out '^ok shared$'
 }
@@ -172,7 +187,7 @@ test_windows_of_osc_rdma() {
 # osc/pt2pt would ask all others in each of 2000 flushes.
 test_flushes_of_nothing_send_nothing() {
     [ "$kind" = portals ] || return 0
-    call run --mpi=portals -n 4 --machine seastar --json "$dir/json" -- "$suite" flushes
+    call run --mpi=portals -n 4 --machine seastar --json "$dir/json" -- "$windows" flushes
     expect_status 0
     local n
     n=$(python3 -c 'import json, sys; print(sum(flow["operations"] for flow in json.load(open(sys.argv[1]))["flows"]))' "$dir/json")
@@ -182,7 +197,7 @@ test_flushes_of_nothing_send_nothing() {
 # osc/rdma of Open MPI 4.1.4 would wait for itself: osc/emunic hands them to osc/pt2pt.
 test_dynamic_windows_become_messages() {
     local limit=60
-    call run --mpi="$kind" -n 3 -- "$suite" dynamic
+    call run --mpi="$kind" -n 3 -- "$windows" dynamic
     expect_status 0
 }
 
