@@ -415,6 +415,11 @@ void emu_port_end_round(struct emu_port *port, bool may_yield)
         relax(port, polls, polls - atomic_load_explicit(&port->idle.found_at, memory_order_relaxed));
 }
 
+void emu_port_stir(struct emu_port *port)
+{
+    emu_rest_disturb(port->segment);
+}
+
 bool emu_port_relax_among(struct emu_port *port, uintptr_t polled, uint32_t n_things)
 {
     atomic_store_explicit(&port->idle.cycle, n_things, memory_order_relaxed);

@@ -181,6 +181,12 @@ void emu_port_poll_in_rounds(struct emu_port *port);
  */
 void emu_port_end_round(struct emu_port *port, bool may_yield);
 
+/*
+ * What has been polled in vain until now no longer counts, and waits of other threads in emu_port_end_round() end.
+ * Either the program has done something that the port does not see, or this thread has found what others may wait for.
+ */
+void emu_port_stir(struct emu_port *port);
+
 /* A poll has found something: the next empty ones are the first in a row. */
 static inline void emu_port_found(struct emu_port *port)
 {

@@ -19,3 +19,11 @@ void gnii_rounds_end_one(gni_nic_handle_t nic_hndl, bool may_yield)
     if (nic)
         emu_port_end_round(&nic->port, may_yield);
 }
+
+void gnii_rounds_stir(gni_nic_handle_t nic_hndl)
+{
+    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
+
+    if (nic)
+        emu_port_stir(&nic->port);
+}

@@ -29,6 +29,13 @@ void gnii_rounds_begin(gni_nic_handle_t nic_hndl);
  */
 void gnii_rounds_end_one(gni_nic_handle_t nic_hndl, bool may_yield);
 
+/*
+ * The next rounds begin to wait anew, and other threads that wait in gnii_rounds_end_one() return. For what the NIC
+ * does not see: the program does something without it between two rounds, so that it does not only wait; or a thread
+ * has taken an event that another one waits for. Any thread, without locks of the caller.
+ */
+void gnii_rounds_stir(gni_nic_handle_t nic_hndl);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

@@ -195,6 +195,7 @@ struct mg {
     struct mg_work **queued_end;
     struct mg_work *done; /* callbacks are due */
     struct mg_work **done_end;
+    _Atomic uint32_t n_works; /* submitted, and not yet called back to the end */
     bool is_open;
     bool has_lost; /* a process, so many seconds ago: */
     uint32_t lost_rank;
@@ -331,6 +332,9 @@ void mg_completed(gni_post_descriptor_t *descriptor);
 
 /* Any thread, not locked: the callbacks that are due. Returns how many. */
 int mg_call_back_works(void);
+
+/* Any thread, not locked, not in a callback: waits until all works are called back, also those to other peers. */
+int mg_flush(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer);
 
 /* ---- btl_atomics.c: any thread, not locked ---- */
 

@@ -65,7 +65,7 @@ static int register_variables(void)
     module->btl_latency = 2;
     module->btl_bandwidth = 80000;
     module->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE | MCA_BTL_FLAGS_RDMA |
-                        MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
+                        MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS | MCA_BTL_FLAGS_RDMA_FLUSH;
     module->btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t);
     return mca_btl_base_param_register(&mca_btl_gni_component.btl_version, module);
 }

@@ -43,6 +43,7 @@ struct mg mg = {
         .btl_atomic_cswap = mg_atomic_cswap,
         .btl_register_mem = mg_register,
         .btl_deregister_mem = mg_deregister,
+        .btl_flush = mg_flush,
     },
 };
 

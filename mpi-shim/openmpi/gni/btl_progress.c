@@ -115,5 +115,7 @@ int mg_progress(void)
     n += mg_call_back_sends();
     if (n == 0)
         gnii_rounds_end_one(mg.nic.nic, !opal_progress_yield_when_idle); /* or opal_progress() yields */
+    else if (opal_using_threads())
+        gnii_rounds_stir(mg.nic.nic); /* another thread may wait for what this one has completed */
     return n;
 }

@@ -16,8 +16,13 @@
  */
 #include "mpi-shim/openmpi/gni/btl.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <opal/runtime/opal_progress.h>
+
+#include "libugni/src/poll_rounds.h"
 
 OBJ_CLASS_INSTANCE(mg_work_t, opal_free_list_item_t, NULL, NULL);
 
@@ -202,6 +207,7 @@ void mg_post_queued(void)
 
 void mg_submit(struct mg_work *work)
 {
+    atomic_fetch_add_explicit(&mg.n_works, 1, memory_order_relaxed);
     mg_lock();
     if (work->left_bytes == 0) {
         finish(work);
@@ -256,8 +262,24 @@ int mg_call_back_works(void)
         opal_free_list_return(&mg.works, &work->super);
         if (copy.callback)
             copy.callback(&mg.super, copy.peer, copy.address, copy.handle, copy.context, copy.data, OPAL_SUCCESS);
+        atomic_fetch_sub_explicit(&mg.n_works, 1, memory_order_release);
     }
     return n;
+}
+
+/*
+ * A program that flushes again and again works with its own memory, or that of its node, in between: it does not wait,
+ * so its rounds must not rest as if it did.
+ */
+int mg_flush(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer)
+{
+    (void)btl;
+    (void)peer;
+    gnii_rounds_stir(mg.nic.nic);
+    do {
+        opal_progress();
+    } while (atomic_load_explicit(&mg.n_works, memory_order_acquire) > 0);
+    return OPAL_SUCCESS;
 }
 
 /* ---- calls ---- */
