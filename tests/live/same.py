@@ -5,12 +5,13 @@ links and operations.
 
     same.py BUILD [--quick] [--runs N] [--only PROGRAM]
 
-Each program runs N times (20; --quick: 4 of two programs), in turn
+Each program runs N times (20; --quick: 5 of some programs), in turn
 
 - calm: alone;
 - loaded: beside three busy processes a core;
 - launcher: mpirun, which is the server of PMIx, is stopped again and again, 40 ms each;
-- stalled: processes of the job, one to four at a time, are stopped, up to 60 ms each.
+- stalled: processes of the job, one to four at a time, are stopped, up to 60 ms each;
+- narrow: on one core, where Open MPI yields because there are fewer cores than ranks.
 
 Compared are the output (its lines in any order: ranks write at once), the links by name and bytes (--json), and the
 operations with all their times (--trace). Several jobs of one server begin together (--jobs), started in any order;
@@ -52,6 +53,10 @@ PROGRAMS = [
     ("random_datagrams", ["-n", "6", "--ppn", "2", "--machine", "aries"], "tests/live/random_datagrams", ["-s", "3"]),
     ("mpi_suite", ["--mpi", "-n", "4", "--ppn", "2", "--machine", "aries"], "tests/integration/mpi/mpi_suite",
      ["order", "flood", "collectives"]),
+    ("mpi_pair", ["--mpi", "-n", "2", "--ppn", "1", "--machine", "aries"], "tests/integration/mpi/mpi_suite",
+     ["order"]),
+    ("mpi_pair_portals", ["--mpi=portals", "-n", "2", "--ppn", "1", "--machine", "aries"],
+     "tests/integration/mpi/mpi_suite", ["order"]),
 ]
 # Name, options of `emunic serve`, and of each job options of `emunic run`, program, arguments.
 GROUPS = [
@@ -71,7 +76,7 @@ GROUPS = [
     ]),
 ]
 QUICK = ("gni_topobw", "gni_allreduce", "two_jobs")
-MODES = ("calm", "launcher", "stalled", "loaded")
+MODES = ("calm", "launcher", "stalled", "loaded", "narrow")
 
 
 def children(pid):
@@ -127,6 +132,8 @@ def hogs(count):
 def run(commands, mode, rng):
     """At once: the output of each. None: one failed, after a line."""
     count = HOGS_PER_CORE * (os.cpu_count() or 1) if mode == "loaded" else 0
+    if mode == "narrow":
+        commands = [["taskset", "--cpu-list", str(min(os.sched_getaffinity(0))), *command] for command in commands]
     with contextlib.ExitStack() as stack:
         stack.enter_context(hogs(count))
         outs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
@@ -227,7 +234,7 @@ def main():
     parser.add_argument("--runs", type=int)
     parser.add_argument("--only", help="of the programs")
     args = parser.parse_args()
-    n_runs = args.runs or (4 if args.quick else 20)
+    n_runs = args.runs or (len(MODES) if args.quick else 20)
     chosen = [p for p in PROGRAMS + GROUPS if (not args.quick or p[0] in QUICK) and args.only in (None, p[0])]
     good = [is_same(args.build.resolve(), program, n_runs) for program in chosen]
     return 0 if all(good) else 1

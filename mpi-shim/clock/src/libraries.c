@@ -9,7 +9,8 @@
  * The common calls of PMIx tell themselves (runtime.c); these are the others, and the event loops inside other
  * libraries' calls.
  *
- * Open MPI's progress engine is of the runtime, but polls for the program: its yields are the program's (yield.c).
+ * Open MPI's progress engine is of the runtime, but polls for the program: its yields are the program's (yield.c). It
+ * ends with the yield, so the call may return to whoever has called the engine: libmpi, or a component.
  *
  * The API libraries are known as well: when they give the core away, they wait for the host.
  *
@@ -23,9 +24,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#define RANGES_MAX 64
+#define RANGES_MAX 512
 
-enum kind { OF_RUNTIME, OF_PROGRESS, OF_API, OF_PROGRAM };
+enum kind { OF_RUNTIME, OF_PROGRESS, OF_MPI, OF_API, OF_PROGRAM };
 
 static struct {
     uintptr_t first;
@@ -37,6 +38,7 @@ static atomic_size_t n_ranges;
 static const char *const runtime_names[] = { "libpmix.so",  "libpmix2.so",    "pmix_mca_",   "mca_pmix", "libevent",
                                              "libprrte.so", "libopen-rte.so", "libmunge.so", NULL };
 static const char *const progress_names[] = { "libopen-pal.so", NULL };
+static const char *const mpi_names[] = { "libmpi.so", "mca_", NULL };
 static const char *const api_names[] = { "libugni.so", "libdmapp.so", "libportals.so", "libp3api.so", "libsma.so",
                                          "libpmi.so",  NULL };
 
@@ -56,6 +58,8 @@ static enum kind kind_of(const char *path)
         return OF_RUNTIME;
     if (is_one_of(progress_names, path))
         return OF_PROGRESS;
+    if (is_one_of(mpi_names, path))
+        return OF_MPI;
     return is_one_of(api_names, path) ? OF_API : OF_PROGRAM;
 }
 
@@ -86,28 +90,46 @@ void program_clock_note_runtime(void)
     dl_iterate_phdr(note_library, NULL);
 }
 
-static bool is_of(const void *caller, enum kind kind)
+static enum kind look_up(const void *caller, size_t n)
 {
+    for (size_t i = 0; i < n; i++) {
+        if ((uintptr_t)caller >= ranges[i].first && (uintptr_t)caller < ranges[i].end)
+            return ranges[i].kind;
+    }
+    return OF_PROGRAM;
+}
+
+/* A thread calls from the same place again and again. */
+static enum kind kind_of_caller(const void *caller)
+{
+    static _Thread_local const void *last;
+    static _Thread_local size_t last_n;
+    static _Thread_local enum kind last_kind;
     size_t n = atomic_load_explicit(&n_ranges, memory_order_acquire);
 
-    for (size_t i = 0; i < n; i++) {
-        if (ranges[i].kind == kind && (uintptr_t)caller >= ranges[i].first && (uintptr_t)caller < ranges[i].end)
-            return true;
+    if (caller != last || n != last_n) {
+        last_kind = look_up(caller, n);
+        last = caller;
+        last_n = n;
     }
-    return false;
+    return last_kind;
 }
 
 bool program_clock_is_of_runtime(const void *caller)
 {
-    return is_of(caller, OF_RUNTIME) || is_of(caller, OF_PROGRESS);
+    enum kind kind = kind_of_caller(caller);
+
+    return kind == OF_RUNTIME || kind == OF_PROGRESS;
 }
 
 bool program_clock_is_of_progress(const void *caller)
 {
-    return is_of(caller, OF_PROGRESS);
+    enum kind kind = kind_of_caller(caller);
+
+    return kind == OF_PROGRESS || kind == OF_MPI;
 }
 
 bool program_clock_is_of_api(const void *caller)
 {
-    return is_of(caller, OF_API);
+    return kind_of_caller(caller) == OF_API;
 }

@@ -7,7 +7,8 @@
  * The API libraries give it away to the host's other processes: theirs are the host's.
  *
  * The progress engine of Open MPI yields behind each round in vain. Where its messages go over our component, the
- * round has polled an API library, and has waited there.
+ * round has polled an API library, and has waited there. Else the time would depend on whether the host has a core for
+ * each rank: Open MPI yields only where it has not.
  *
  * It may wait for what is not in the model, too, such as another thread's word. So it also looks after steps of virtual
  * time, a quarter of what has passed since the first yield in a row, one millisecond at most.
@@ -17,7 +18,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <threads.h>
 
 #include "emunic/client/virtual_clock.h"
@@ -58,9 +58,7 @@ static bool is_over_api(void)
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
 
     if (answer == 0) {
-        const char *mtl = getenv("OMPI_MCA_mtl");
-
-        answer = mtl && strcmp(mtl, "portals3") == 0 ? 2 : 1;
+        answer = getenv("OMPI_MCA_hook_emunic_layer") ? 2 : 1;
         atomic_store_explicit(&known, answer, memory_order_relaxed);
     }
     return answer == 2;
