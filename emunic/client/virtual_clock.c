@@ -443,6 +443,20 @@ enum emu_vclock_result emu_vclock_look(enum emu_vclock_call call)
     return request(EMU_VCLOCK_LOOKS);
 }
 
+/* Nothing happens to the process before the end of the wait: it is over, without a request. */
+static bool passes_quietly(struct emu_vclock *c, enum emu_vclock_call call, uint64_t until_ps)
+{
+    /* A blocking call may be ended by what emunic does not see. */
+    if (call == EMU_VCLOCK_CALL_WAIT || until_ps >= atomic_load_explicit(&c->horizon_ps, memory_order_relaxed) ||
+        atomic_load_explicit(&c->state, memory_order_relaxed) != EMU_VCLOCK_RUNS)
+        return false;
+    if (until_ps > atomic_load_explicit(&c->now_ps, memory_order_relaxed))
+        atomic_store_explicit(&c->now_ps, until_ps, memory_order_release);
+    if (emunic_clock_moved)
+        emunic_clock_moved();
+    return true;
+}
+
 enum emu_vclock_result emu_vclock_wait(enum emu_vclock_call call, uint64_t until_ps, uint64_t grid_ps)
 {
     struct emu_vclock *c = clock_of_thread();
@@ -452,6 +466,8 @@ enum emu_vclock_result emu_vclock_wait(enum emu_vclock_call call, uint64_t until
     if (has_come_back)
         return emu_vclock_look(call);
     emu_vclock_note_call(call);
+    if (passes_quietly(c, call, until_ps))
+        return EMU_VCLOCK_WENT_ON;
     /* A blocking call ends early then, and is made again. */
     if (call == EMU_VCLOCK_CALL_WAIT && emunic_clock_limit_ps && emunic_clock_limit_ps() < until_ps)
         until_ps = emunic_clock_limit_ps();

@@ -89,21 +89,22 @@ static uint64_t lookahead_ps(const struct emu_virtual *v, const struct emu_virtu
 
 /*
  * What is posted from now on needs the machine's lookahead at least. What is under way reaches those alone who are at
- * its ends, and them not before the simulation's next event. Where commands may fail at once there is no horizon.
+ * its ends, and them not before the lookahead behind its post, and then not before the simulation's next event. Where
+ * commands may fail at once there is no horizon.
  */
 uint64_t emu_virtual_horizon_ps(const struct emu_virtual *v, const struct emu_virtual_process *p)
 {
     uint64_t after_ps = v->time.now_ps + lookahead_ps(v, p);
-    uint64_t next_ps;
+    uint64_t reach_ps = p->reach_ps < v->reach_ps ? p->reach_ps : v->reach_ps;
 
     if (p->member->domain->paths.has_faults || p->member->domain->paths.is_routed_around)
         return 0;
-    if (p->n_ops == 0 && v->n_unaddressed == 0)
-        return after_ps;
-    if (!STAILQ_EMPTY(&v->due))
-        return 0;
-    next_ps = emu_sim_next_ps(emu_nic_model_sim(v->model));
-    return next_ps < after_ps ? next_ps : after_ps;
+    if (reach_ps <= v->time.now_ps) {
+        if (!STAILQ_EMPTY(&v->due))
+            return 0;
+        reach_ps = emu_sim_next_ps(emu_nic_model_sim(v->model));
+    }
+    return reach_ps < after_ps ? reach_ps : after_ps;
 }
 
 static void keep_awake(struct emu_virtual *v, struct emu_virtual_process *p, uint32_t index)

@@ -59,7 +59,8 @@ struct emu_virtual_process {
     uint64_t news_ps;             /* of the first news that no scan has seen; NEVER: none */
     uint64_t n_takes;             /* by scans: its ports may have commands since */
     uint32_t n_used;              /* clocks that threads have, or had */
-    uint32_t n_ops;               /* under way, from it or to it */
+    uint32_t n_ops;               /* under way, from it or to it; */
+    uint64_t reach_ps;            /* none of them does so before. NEVER: there are none */
     struct emu_vclock_page *page; /* owned */
     int page_fd;
     int doorbell;
@@ -150,7 +151,8 @@ struct emu_virtual_ended {
 struct emu_virtual {
     struct emu_server_time time;
     struct emu_time_options options;
-    uint32_t n_unaddressed; /* operations under way whose effects may reach anybody */
+    uint32_t n_unaddressed; /* operations under way whose effects may reach anybody, */
+    uint64_t reach_ps;      /* not before that */
     struct emu_virtual_network network;
     struct emu_nic_model *model; /* owned */
     struct emu_nic_lookahead lookahead;

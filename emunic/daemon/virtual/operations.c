@@ -65,15 +65,37 @@ static bool runs(const struct emu_virtual *v, const struct emu_virtual_process *
     return false;
 }
 
+/* One operation more, or less, that does not reach its end before reach_ps. */
+static void count_one(uint32_t *n_ops, uint64_t *earliest_ps, uint32_t by, uint64_t reach_ps)
+{
+    *n_ops += by;
+    if (*n_ops == 0)
+        *earliest_ps = NEVER;
+    else if (reach_ps < *earliest_ps)
+        *earliest_ps = reach_ps;
+}
+
 /* Counts it at those whom its effects may reach. */
-static void count(struct emu_virtual *v, const struct emu_virtual_op *op, uint32_t by)
+static void count(struct emu_virtual *v, const struct emu_virtual_op *op, uint32_t by, uint64_t reach_ps)
 {
     if (op->from)
-        op->from->n_ops += by;
+        count_one(&op->from->n_ops, &op->from->reach_ps, by, reach_ps);
     if (op->to && op->to != op->from)
-        op->to->n_ops += by;
+        count_one(&op->to->n_ops, &op->to->reach_ps, by, reach_ps);
     if (op->is_unaddressed)
-        v->n_unaddressed += by;
+        count_one(&v->n_unaddressed, &v->reach_ps, by, reach_ps);
+}
+
+/* What is posted now has no effect on anybody before that. */
+static uint64_t reach_of(const struct emu_virtual *v, const struct emu_virtual_move *move, uint32_t from_nid)
+{
+    const struct emu_nic_lookahead *ahead = &v->lookahead;
+
+    if (move->kind == EMU_VIRTUAL_ANSWER)
+        return v->time.now_ps;
+    if (move->to_nid == from_nid)
+        return v->time.now_ps + ahead->local_ps;
+    return v->time.now_ps + (ahead->own_ps < ahead->remote_ps ? ahead->own_ps : ahead->remote_ps);
 }
 
 static void note_time(struct emu_virtual_trace_row *row, const struct emu_virtual_effect *effect)
@@ -118,7 +140,7 @@ static bool apply(struct emu_virtual *v, const struct emu_virtual_effect *effect
     }
     if (op->has_arrived && op->has_ended) {
         LIST_REMOVE(op, link);
-        count(v, op, -1u);
+        count(v, op, -1u, NEVER);
         v->time.n_under_way--;
         emu_virtual_trace_end(v->files.trace, op->row);
         op->row = NULL;
@@ -331,7 +353,7 @@ int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const
     op->to = to;
     op->is_unaddressed = !to;
     op->row = emu_virtual_trace_begin(v->files.trace, at, &spec, v->time.now_ps);
-    count(v, op, 1);
+    count(v, op, 1, reach_of(v, move, port->nid));
     LIST_INSERT_HEAD(&v->ops, op, link);
     v->time.n_under_way++;
     return 0;

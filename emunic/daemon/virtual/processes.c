@@ -131,6 +131,7 @@ static int make_process(struct emu_server *server, struct emu_member *member, st
                                        .job = member->domain->slots[EMU_DOMAIN_VIRTUAL],
                                        .sum = { .run_ps = NEVER, .look_ps = NEVER, .until_ps = NEVER },
                                        .news_ps = NEVER,
+                                       .reach_ps = NEVER,
                                        .page_fd = -1,
                                        .doorbell = -1,
                                        .watch.ready = doorbell_ready };

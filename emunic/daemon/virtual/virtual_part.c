@@ -64,6 +64,7 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     server->slots[EMU_SERVER_VIRTUAL] = v;
     server->slots[EMU_SERVER_TIME] = &v->time;
     v->options = *options->time;
+    v->reach_ps = NEVER;
     v->idle.step_ps = 1000000;
     v->awake.n = count_cores();
     LIST_INIT(&v->processes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread's clock in a fence: what it says of itself when it comes out, in time or before. Another thread is emunic.
+ * A thread's clock in a fence: what it says of itself when it comes out, in time or before. And waits before and behind
+ * the horizon. Another thread is emunic.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -107,9 +108,49 @@ static void test_who_leaves_a_fence_before_its_end_is_in_none(void **state)
     expect_outside();
 }
 
+/* Nobody is there to answer a request. */
+static void test_a_wait_before_the_horizon_asks_for_nothing(void **state)
+{
+    uint64_t now_ps = atomic_load(&own->now_ps);
+
+    (void)state;
+    atomic_store(&own->horizon_ps, now_ps + 1000);
+    assert_int_equal(emu_vclock_wait(EMU_VCLOCK_CALL_POLL, now_ps + 999, 10), EMU_VCLOCK_WENT_ON);
+    assert_int_equal(atomic_load(&own->now_ps), now_ps + 999);
+    assert_int_equal(atomic_load(&own->state), EMU_VCLOCK_RUNS);
+    /* No clock goes back. */
+    assert_int_equal(emu_vclock_wait(EMU_VCLOCK_CALL_SLEEP, now_ps, 0), EMU_VCLOCK_WENT_ON);
+    assert_int_equal(atomic_load(&own->now_ps), now_ps + 999);
+}
+
+static void expect_request(enum emu_vclock_call call, uint64_t until_ps)
+{
+    struct emunic emunic = { .awaits = EMU_VCLOCK_WAITS };
+
+    assert_int_equal(pthread_create(&emunic.thread, NULL, be_emunic, &emunic), 0);
+    assert_int_equal(emu_vclock_wait(call, until_ps, 0), EMU_VCLOCK_WENT_ON);
+    pthread_join(emunic.thread, NULL);
+    assert_int_equal(emunic.seen_call, call);
+    assert_int_equal(atomic_load(&own->until_ps), until_ps);
+}
+
+static void test_other_waits_ask_emunic(void **state)
+{
+    uint64_t now_ps = atomic_load(&own->now_ps);
+
+    (void)state;
+    atomic_store(&own->horizon_ps, now_ps + 1000);
+    emu_vclock_before_look();
+    expect_request(EMU_VCLOCK_CALL_POLL, now_ps + 1000);
+    expect_request(EMU_VCLOCK_CALL_WAIT, now_ps + 999); /* a thread of the process may end it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* Before any return: the first wait behind one is a look. */
+        cmocka_unit_test(test_a_wait_before_the_horizon_asks_for_nothing),
+        cmocka_unit_test(test_other_waits_ask_emunic),
         cmocka_unit_test(test_who_comes_out_of_a_fence_is_in_none),
         cmocka_unit_test(test_who_comes_out_last_is_in_none),
         cmocka_unit_test(test_who_leaves_a_fence_before_its_end_is_in_none),
