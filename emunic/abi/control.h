@@ -82,6 +82,7 @@ enum emu_msg_type {
     EMU_MSG_JOB_RESUME,
     EMU_MSG_NTT_CLEAR,
     EMU_MSG_INJECTION_SET,
+    EMU_MSG_LINKS_READ, /* + descriptor: lines as of --link-trace from now on; -EOPNOTSUPP: not in virtual time */
     EMU_MSG_TYPES
 };
 
@@ -386,6 +387,10 @@ struct emu_msg_network {
 };
 #define EMU_NETWORK_PENDING_MAX 256u /* changes that wait for their time */
 
+struct emu_msg_windows {
+    uint64_t every_ps; /* of virtual time */
+};
+
 struct emu_msg {
     uint32_t magic;
     uint16_t type; /* enum emu_msg_type; reply: the same */
@@ -415,6 +420,7 @@ struct emu_msg {
         struct emu_msg_job job;
         struct emu_msg_injection injection;
         struct emu_msg_portals portals;
+        struct emu_msg_windows windows;
         uint8_t bytes[240];
     };
 };

@@ -128,10 +128,9 @@ struct emu_virtual_idle {
     uint64_t effect_ps; /* the last that has happened to anybody: idle time begins there, or where who waits stands */
 };
 
-/* Owned; NULL: not asked for. */
 struct emu_virtual_files {
-    struct emu_virtual_trace *trace;
-    struct emu_link_windows *link_windows;
+    struct emu_virtual_trace *trace; /* owned; NULL: not asked for */
+    struct emu_link_windows_list link_windows;
 };
 
 struct emu_virtual_jobs {

@@ -215,16 +215,18 @@ int emu_virtual_create_model(struct emu_server *server, struct emu_complaint *wh
 /* Stops at each end of a window up to until_ps, for its lines. True: or at an effect before. */
 static bool run_windows(struct emu_virtual *v, struct emu_sim *sim, uint64_t until_ps)
 {
-    struct emu_link_windows *windows = v->files.link_windows;
+    struct emu_link_windows_list *windows = &v->files.link_windows;
+    uint64_t end_ps;
 
     for (;;) {
-        emu_link_windows_pass(windows, sim);
-        if (emu_sim_next_ps(sim) == UINT64_MAX || emu_link_windows_end_ps(windows) >= until_ps)
+        emu_link_windows_pass(windows, sim, until_ps);
+        end_ps = emu_link_windows_end_ps(windows);
+        if (emu_sim_next_ps(sim) == UINT64_MAX || end_ps >= until_ps)
             return false;
-        emu_sim_run(sim, emu_link_windows_end_ps(windows));
+        emu_sim_run(sim, end_ps);
         if (!STAILQ_EMPTY(&v->due))
             return true;
-        emu_link_windows_take(windows, sim);
+        emu_link_windows_take(windows, sim, end_ps);
     }
 }
 
@@ -233,7 +235,7 @@ static bool run_until(struct emu_virtual *v, uint64_t until_ps)
 {
     struct emu_sim *sim = emu_nic_model_sim(v->model);
 
-    if (v->files.link_windows && run_windows(v, sim, until_ps))
+    if (!LIST_EMPTY(&v->files.link_windows) && run_windows(v, sim, until_ps))
         return true;
     emu_sim_run(sim, until_ps);
     return !STAILQ_EMPTY(&v->due);

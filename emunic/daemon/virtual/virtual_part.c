@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/virtual/inner.h"
 
 #define LOOK_AGAIN_NS 1000000u /* whether the processes that hold time up do run */
@@ -21,8 +22,8 @@ static void destroy(struct emu_server *server)
         return;
     if (v->model)
         emu_virtual_drain(v);
-    if (v->files.link_windows && v->model)
-        emu_link_windows_take(v->files.link_windows, emu_nic_model_sim(v->model));
+    if (v->model)
+        emu_link_windows_take(&v->files.link_windows, emu_nic_model_sim(v->model), UINT64_MAX);
     while ((effect = STAILQ_FIRST(&v->due))) {
         STAILQ_REMOVE_HEAD(&v->due, link);
         free(effect);
@@ -34,7 +35,7 @@ static void destroy(struct emu_server *server)
     }
     emu_lag_end(v);
     emu_virtual_trace_close(v->files.trace);
-    emu_link_windows_close(v->files.link_windows);
+    emu_link_windows_close(&v->files.link_windows);
     server->slots[EMU_SERVER_TIME] = NULL;
     emu_nic_model_destroy(v->model);
     free(v);
@@ -71,6 +72,7 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     LIST_INIT(&v->jobs.all);
     v->jobs.n_missing = v->options.n_jobs;
     LIST_INIT(&v->ops);
+    LIST_INIT(&v->files.link_windows);
     STAILQ_INIT(&v->due);
     r = v->options.trace ? emu_virtual_trace_open(v->options.trace, &v->files.trace, why) : 0;
     if (r == 0 && v->options.links)
@@ -94,11 +96,13 @@ static unsigned run_round(struct emu_server *server)
 static uint64_t next_ns(const struct emu_server *server)
 {
     struct emu_virtual *v = virtual_of(server);
+    bool is_left;
 
     if (!v)
         return UINT64_MAX;
     emu_virtual_announce_sleep(v, true);
-    return v->is_blocked || v->idle.looked_ns != 0 ? emu_clock_ns() + LOOK_AGAIN_NS : UINT64_MAX;
+    is_left = emu_link_windows_flush(&v->files.link_windows);
+    return is_left || v->is_blocked || v->idle.looked_ns != 0 ? emu_clock_ns() + LOOK_AGAIN_NS : UINT64_MAX;
 }
 
 /* Whose turn it is will ask for something at once, as a rule. */
@@ -109,7 +113,23 @@ static bool stays_awake(const struct emu_server *server)
     return v && v->is_blocked && emu_clock_ns() - v->went_on_ns < EMU_VCLOCK_AWAKE_NS;
 }
 
+/* Lines are in the pipe before emunic sleeps. */
+static int answer_links_read(struct emu_request *request)
+{
+    const struct emu_server *server = request->connection->server;
+    struct emu_virtual *v = virtual_of(server);
+
+    if (!v)
+        return -EOPNOTSUPP;
+    return emu_request_pass(request,
+                            emu_link_windows_add_reader(&v->files.link_windows, server->machine,
+                                                        emu_nic_model_sim(v->model), request->msg->windows.every_ps,
+                                                        v->time.now_ps),
+                            true);
+}
+
 static const struct emu_request_row requests[] = {
+    { EMU_MSG_LINKS_READ, EMU_MSG_LINKS_READ, EMU_NEEDS_ADMIN, answer_links_read },
     { EMU_MSG_VIRTUAL_CLOCK, EMU_MSG_VIRTUAL_CLOCK, EMU_NEEDS_PORT, emu_virtual_answer_page },
 };
 

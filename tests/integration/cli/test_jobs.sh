@@ -56,6 +56,55 @@ two_streams() {
     stop_server
 }
 
+# follow_links LENGTH NAME: the windows of the server's links, in the background, until it ends.
+follow_links() {
+    local words
+    mapfile -d '' -t words < <(command_line links --server "$name" --every "$1")
+    "${words[@]}" >"$dir/$2" 2>"$dir/$2.err" </dev/null &
+    pids+=("$!")
+    background+=("$!")
+    wait_until grep -q '^begin_ps,' "$dir/$2" || bad "no first line of windows: $(<"$dir/$2.err")"
+}
+
+# Two readers with windows of their own, and a file; and one that comes later, for the second job alone.
+test_links_of_a_server_are_told_while_it_runs() {
+    local total late
+    start_server "$name" --machine gemini:z=4 --time virtual --link-trace "$dir/links" --every 5us
+    follow_links 5us same
+    follow_links 1us short
+    begin_job a -n 2 --place nids:0,4 -- "$examples/gni_pingpong" -i 2 -m 4096
+    wait "${pids[-1]}" || bad "the job failed: $(<"$dir/a.err")"
+    unset 'pids[-1]'
+    follow_links 5us late
+    begin_job b -n 2 --place nids:1,5 -- "$examples/gni_pingpong" -i 2 -m 4096
+    wait "${pids[-1]}" || bad "the job failed: $(<"$dir/b.err")"
+    unset 'pids[-1]'
+    stop_server
+    await_jobs
+    cmp "$dir/links" "$dir/same" >"$dir/difference" || bad "$(<"$dir/difference")"
+    total=$(awk -F, 'NR > 1 { n += $4 } END { print n }' "$dir/links")
+    [ "$total" = "$(awk -F, 'NR > 1 { n += $4 } END { print n }' "$dir/short")" ] || bad "windows of 1us: not $total packets"
+    late=$(awk -F, 'NR > 1 { n += $4 } END { print 2 * n }' "$dir/late")
+    [ "$late" = "$total" ] || bad "twice the second job's packets are $late, not $total"
+}
+
+# It reads nothing, or goes away: the server and its job do not care.
+test_reader_of_links_that_stands_or_goes_holds_nobody_up() {
+    start_server "$name" --machine gemini:z=4 --time virtual
+    follow_links 10ns stopped
+    kill -STOP "${pids[-1]}"
+    follow_links 10ns gone
+    kill "${pids[-1]}"
+    unset 'pids[-1]'
+    begin_job a -n 2 --place nids:0,4 -- "$examples/gni_pingpong" -i 20 -m 65536
+    wait "${pids[-1]}" || bad "the job failed: $(<"$dir/a.err")"
+    unset 'pids[-1]'
+    kill -CONT "${pids[-1]}"
+    wait_until grep -q 'c0-0c0s0n0' "$dir/stopped" || bad "the stopped reader got nothing"
+    stop_server
+    await_jobs
+}
+
 # expect_same FILE...: as this test's first run has left them.
 expect_same() {
     local file
@@ -226,6 +275,15 @@ test_what_makes_no_sense_is_refused() {
     expect_error_line "'never' is no length"
     stop_server
     start_server "$name"
+    call links --server "$name" --every 5us
+    expect_status 2
+    expect_error_line "server '$name' does not run in virtual time"
+    call links --server "$name" --every 5us --json
+    expect_status 2
+    expect_error_line "--every prints lines of its own"
+    call links --server "$name" --every 5
+    expect_status 2
+    expect_error_line "'5' is no length"
     call run --server "$name" --time virtual -- true
     expect_status 2
     expect_error_line "server '$name' is in functional time"
@@ -238,5 +296,6 @@ test_what_makes_no_sense_is_refused() {
 run_tests jobs_that_begin_together_are_the_same_in_any_order jobs_that_start_at_once_are_the_same jobs_share_links \
     job_of_a_server_prints_what_a_job_alone_does job_begins_as_much_later_as_it_is_told \
     job_that_ends_early_is_not_awaited killed_job_lets_the_others_go_on interrupted_job_lets_the_others_go_on \
+    links_of_a_server_are_told_while_it_runs reader_of_links_that_stands_or_goes_holds_nobody_up \
     jobs_take_nodes_that_no_other_has jobs_that_start_at_once_do_not_take_the_same_nodes \
     what_makes_no_sense_is_refused
