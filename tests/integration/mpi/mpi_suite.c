@@ -354,6 +354,39 @@ static void truncation(void)
 /* ---- many ---- */
 
 /* Nobody receives before all have been sent; then the last come first. */
+/* More than all unexpected messages may have, each into a receive that waits for it; then both send before they receive. */
+static void expected(void)
+{
+    enum { N = 2304, BYTES = 4096 };
+    int other = rank ^ 1;
+    unsigned char *out = bytes(BYTES), *in = bytes(BYTES);
+    MPI_Request request;
+
+    if (other < size) {
+        if (rank & 1)
+            MPI_Irecv(in, BYTES, MPI_BYTE, other, 0, MPI_COMM_WORLD, &request);
+        MPI_Sendrecv(NULL, 0, MPI_BYTE, other, 2, NULL, 0, MPI_BYTE, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int i = 0; i < N; i++) {
+            fill(out, BYTES, rank, i % 7);
+            if (!(rank & 1)) {
+                MPI_Irecv(in, BYTES, MPI_BYTE, other, 1, MPI_COMM_WORLD, &request);
+                MPI_Send(out, BYTES, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+            }
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            check(in, BYTES, other, i % 7);
+            if (rank & 1) {
+                if (i + 1 < N)
+                    MPI_Irecv(in, BYTES, MPI_BYTE, other, 0, MPI_COMM_WORLD, &request);
+                MPI_Send(out, BYTES, MPI_BYTE, other, 1, MPI_COMM_WORLD);
+            }
+        }
+        MPI_Send(out, 8, MPI_BYTE, other, 3, MPI_COMM_WORLD);
+        MPI_Recv(in, 8, MPI_BYTE, other, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    free(out);
+    free(in);
+}
+
 static void flood(void)
 {
     int next = (rank + 1) % size, before = (rank + size - 1) % size;
@@ -771,6 +804,7 @@ static const struct mpi_case cases[] = {
     { "probes", probes },
     { "cancel", cancel },
     { "truncation", truncation },
+    { "expected", expected },
     { "flood", flood },
     { "storm", storm },
     { "many", many },

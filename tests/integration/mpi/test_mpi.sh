@@ -12,7 +12,7 @@ endless=$4
 kind=$5
 perf=$6
 # What each program does that is given no names.
-declare -A n_cases=(["$suite"]=19 ["$windows"]=5)
+declare -A n_cases=(["$suite"]=20 ["$windows"]=5)
 
 expect_all_cases() {
     expect_status 0
