@@ -6,7 +6,6 @@
  *
  * A flush that has nothing to wait for must not rest as a poll does that waits, however often the program calls it.
  */
-#define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
