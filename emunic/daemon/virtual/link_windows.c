@@ -10,13 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emunic/base/clock.h"
 #include "emunic/base/log.h"
 
 #define HEADER         "begin_ps,link,name,packets,units,busy_ps,stall_ps\n"
 #define LINE_MAX_BYTES (EMU_LINK_NAME_MAX + 160u)
 #define UNREAD_MAX     (64u << 20)
 #define EVERY_MIN_PS   1000u
-#define LAST_READ_MS   1000
+#define LAST_READ_NS   1000000000u /* for all readers together: emunic has to end */
+#define READERS_MAX    16u
 
 /* Of a link, since the begin of the run. */
 struct counts {
@@ -133,6 +135,16 @@ static void forget(struct emu_link_windows *windows)
     free(windows);
 }
 
+static unsigned n_readers(const struct emu_link_windows_list *list)
+{
+    const struct emu_link_windows *windows;
+    unsigned n = 0;
+
+    LIST_FOREACH(windows, list, link)
+        n += !windows->file;
+    return n;
+}
+
 int emu_link_windows_add_reader(struct emu_link_windows_list *list, const struct emu_machine *machine,
                                 const struct emu_sim *sim, uint64_t every_ps, uint64_t now_ps)
 {
@@ -141,6 +153,8 @@ int emu_link_windows_add_reader(struct emu_link_windows_list *list, const struct
 
     if (every_ps < EVERY_MIN_PS || every_ps > UINT64_MAX / 4)
         return -EINVAL;
+    if (n_readers(list) >= READERS_MAX)
+        return -EBUSY;
     windows = make(machine, every_ps);
     if (!windows)
         return -ENOMEM;
@@ -252,6 +266,7 @@ static void end_file(FILE *file)
 
 void emu_link_windows_close(struct emu_link_windows_list *list)
 {
+    uint64_t until_ns = emu_clock_ns() + LAST_READ_NS;
     struct emu_link_windows *windows;
 
     while ((windows = LIST_FIRST(list))) {
@@ -259,8 +274,13 @@ void emu_link_windows_close(struct emu_link_windows_list *list)
 
         if (windows->file)
             end_file(windows->file);
-        while (windows->reader.n_bytes > 0 && !windows->is_over && poll(&room, 1, LAST_READ_MS) > 0)
+        while (windows->reader.n_bytes > 0 && !windows->is_over) {
+            uint64_t now_ns = emu_clock_ns();
+
+            if (now_ns >= until_ns || poll(&room, 1, (int)((until_ns - now_ns) / 1000000)) <= 0)
+                break;
             write_some(windows);
+        }
         forget(windows);
     }
 }

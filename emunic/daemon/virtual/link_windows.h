@@ -28,7 +28,7 @@ int emu_link_windows_open(const struct emu_time_options *options, const struct e
 
 /*
  * For a reader, from the window of now_ps on. The descriptor that it reads from, which is the caller's; negative errno:
- * -EINVAL if the windows are too short.
+ * -EINVAL if the windows are too short, -EBUSY if there are sixteen readers.
  */
 int emu_link_windows_add_reader(struct emu_link_windows_list *list, const struct emu_machine *machine,
                                 const struct emu_sim *sim, uint64_t every_ps, uint64_t now_ps);
