@@ -354,7 +354,7 @@ static void truncation(void)
 /* ---- many ---- */
 
 /* Nobody receives before all have been sent; then the last come first. */
-/* More than all unexpected messages may have, each into a receive that waits for it; then both send before they receive. */
+/* More than unexpected ones may have, into receives that wait; then both send before they receive. */
 static void expected(void)
 {
     enum { N = 2304, BYTES = 4096 };
