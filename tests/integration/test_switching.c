@@ -346,6 +346,8 @@ static unsigned disturb_until_over(struct fx_ranks *ranks, struct emu_random *ra
                                    void (*disturb)(unsigned n))
 {
     uint64_t next_at = 0;
+    uint64_t longest_ns = 0;
+    uint64_t began_ns, took_ns;
     unsigned n = 0;
 
     while (!fx_is_over(ranks) && ranks->n_failed == 0) {
@@ -353,9 +355,14 @@ static unsigned disturb_until_over(struct fx_ranks *ranks, struct emu_random *ra
             sched_yield();
             continue;
         }
+        began_ns = emu_clock_ns();
         disturb(n++);
+        took_ns = emu_clock_ns() - began_ns;
+        if (took_ns > longest_ns)
+            longest_ns = took_ns;
         next_at = progress_of(ranks->shared) + emu_random_below(random, step);
     }
+    printf("# disturbed %u times, for %.3f ms at most\n", n, (double)longest_ns / 1e6);
     return n;
 }
 
@@ -369,7 +376,6 @@ static unsigned run(uint64_t seed_of_test, uint64_t step, void (*disturb)(unsign
     seed = random.state;
     fx_spawn(&fx, N_RANKS, body_send_and_receive, NULL, &ranks);
     n = disturb_until_over(&ranks, &random, step, disturb);
-    printf("# disturbed %u times\n", n);
     for (unsigned i = 0; i < N_RANKS && ranks.n_failed > 0; i++) {
         if (ranks.pids[i] > 0)
             kill(ranks.pids[i], SIGKILL);
