@@ -41,6 +41,7 @@
 #define SLOTS_OFF   8192u
 #define REGION      (SLOTS_OFF + (uint64_t)SLOTS * SLOT_BYTES)
 #define N_MESSAGES  24000u
+#define TRIES       3u
 #define PATIENCE_NS 30000000000ull
 
 enum kind { PUT, FLAGGED_PUT, BLOCK_PUT, ADD, FETCHING_ADD, WORD_PUT, N_KINDS };
@@ -384,24 +385,31 @@ static unsigned run(uint64_t seed_of_test, uint64_t step, void (*disturb)(unsign
     return n;
 }
 
+/*
+ * Until there were more than `wanted` disturbances. Beside many processes of others one may take a second (seen with
+ * storm-cma and storm-routed at once, 10 ms else), and the messages are over after a few.
+ */
+static void run_until(unsigned wanted, uint64_t seed_of_test, uint64_t step, void (*disturb)(unsigned n))
+{
+    unsigned n = 0;
+
+    for (unsigned tries = 0; tries < TRIES && n <= wanted; tries++)
+        n += run(seed_of_test + 100u * tries, step, disturb);
+    assert_true(n > wanted);
+}
+
 static void test_switching_paths_loses_nothing_and_keeps_order(void **state)
 {
-    unsigned n_switches;
-
     (void)state;
-    n_switches = run(91, 60, switch_path);
+    run_until(100, 91, 60, switch_path);
     fx_set_routed(&fx, false);
-    assert_true(n_switches > 100);
 }
 
 static void test_quiescing_the_network_loses_nothing_and_keeps_order(void **state)
 {
-    unsigned n_changes;
-
     (void)state;
-    n_changes = run(92, 2000, change_network);
+    run_until(10, 92, 2000, change_network);
     change_network(1);
-    assert_true(n_changes > 10);
 }
 
 static int start(void **state)
