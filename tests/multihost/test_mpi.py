@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`emunic run --mpi --hosts`: messages of MPI between hosts go over the machine. `test_mpi.py EMUNIC MPI_SUITE`"""
+"""`emunic run --mpi --hosts`: messages of MPI between hosts go over the machine. `test_mpi.py EMUNIC SUITE WINDOWS`"""
 
 import sys
 
