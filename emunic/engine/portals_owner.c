@@ -282,12 +282,18 @@ static void make_holes(struct emu_ptl_place *places, uint32_t from, uint32_t end
         places[i] = hole;
 }
 
+/* One where the list would have more holes than removals may leave, or the array less room. */
+static uint32_t gap_of(const struct emu_ptl_list *list, uint32_t room)
+{
+    return room < GAP || list->end - list->first + GAP > 2 * list->n_live + HOLES_SPARED ? 1 : GAP;
+}
+
 /* Shifts what stands from `at` to the end, and leaves holes behind `at` for those that are inserted there next. */
 static uint32_t open_gap_to_end(struct emu_ptl_ni *ni, uint32_t pt, uint32_t at)
 {
     struct emu_ptl_list *list = &ni->lists[pt];
     struct emu_ptl_place *places = ni->places[pt];
-    uint32_t gap = EMU_PTL_PLACES - list->end < GAP ? 1 : GAP;
+    uint32_t gap = gap_of(list, EMU_PTL_PLACES - list->end);
 
     for (uint32_t from = list->end; from-- > at;)
         put(ni, pt, from + gap, &places[from]);
@@ -301,7 +307,7 @@ static uint32_t open_gap_to_first(struct emu_ptl_ni *ni, uint32_t pt, uint32_t a
 {
     struct emu_ptl_list *list = &ni->lists[pt];
     struct emu_ptl_place *places = ni->places[pt];
-    uint32_t gap = list->first < GAP ? 1 : GAP;
+    uint32_t gap = gap_of(list, list->first);
 
     for (uint32_t from = list->first; from < at; from++)
         put(ni, pt, from - gap, &places[from]);

@@ -168,6 +168,23 @@ static void test_list_keeps_the_order_of_any_insertions(void **state)
     free(order);
 }
 
+/* Each insertion finds no hole before the nearer end. */
+static void test_holes_made_for_insertions_do_not_outnumber_entries(void **state)
+{
+    struct world *w = *state;
+    enum { N = 2000, SPARED = 64 };
+    const struct emu_ptl_list *list = &w->ni->lists[3];
+    uint32_t entries[N];
+
+    for (unsigned i = 0; i < N; i++)
+        entries[i] = add_me(w, EMU_PTL_TAIL, 0, 0, 0);
+    for (unsigned i = 0; i < N / 2; i++) {
+        add_me(w, EMU_PTL_BEFORE, entries[N / 2 + i], 0, 0);
+        add_me(w, EMU_PTL_BEFORE, entries[N / 2 - i], 0, 0);
+        assert_true(list->end - list->first <= 2 * list->n_live + SPARED);
+    }
+}
+
 static void test_first_entry_that_accepts_takes_the_request(void **state)
 {
     struct world *w = *state;
@@ -694,6 +711,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_list_keeps_the_order_of_any_insertions, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_holes_made_for_insertions_do_not_outnumber_entries, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_entry_that_accepts_takes_the_request, setup, teardown),
         cmocka_unit_test_setup_teardown(test_used_up_descriptor_goes_with_its_entry, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_below_max_size_ends_a_descriptor, setup, teardown),
