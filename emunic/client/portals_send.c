@@ -167,6 +167,13 @@ static bool is_silent(const struct emu_portals *p, const struct emu_ptl_send *se
            (md->eq == EMU_PTL_NONE || (~md->options & (EMU_PTL_MD_START_DISABLE | EMU_PTL_MD_END_DISABLE)) == 0);
 }
 
+/* All that a silent put leaves at home. */
+static void count_silent(struct emu_portals *p, const struct emu_ptl_send *send)
+{
+    p->ni->registers[EMU_PTL_SR_SEND_COUNT]++;
+    p->ni->registers[EMU_PTL_SR_SEND_LENGTH] += send->length_bytes;
+}
+
 /* SEND_START if it is not there yet, SEND_END, and the ACK if the target is known. The own interface is locked. */
 static void post_sent(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
                       struct outcome *out)
@@ -212,8 +219,7 @@ static bool tell_home_first(struct emu_portals *p, const struct emu_portals_targ
                             struct stay *stay, struct outcome *out)
 {
     if (!out->is_begun && is_silent(p, send)) {
-        p->ni->registers[EMU_PTL_SR_SEND_COUNT]++;
-        p->ni->registers[EMU_PTL_SR_SEND_LENGTH] += send->length_bytes;
+        count_silent(p, send);
         out->is_begun = out->is_sent = true;
         return true;
     }
@@ -609,8 +615,7 @@ static bool leave_short(struct emu_portals *p, const struct emu_portals_target *
     span_of_md(p, send->md, &from);
     if (from.iovs || !emu_portals_leave_short(p, t, send, (const uint8_t *)(uintptr_t)from.one.addr))
         return false;
-    p->ni->registers[EMU_PTL_SR_SEND_COUNT]++;
-    p->ni->registers[EMU_PTL_SR_SEND_LENGTH] += send->length_bytes;
+    count_silent(p, send);
     count(p, t, send, send->length_bytes);
     segment = emu_portals_segment_of(p, t);
     if (segment)

@@ -186,6 +186,17 @@ static inline gni_post_descriptor_t word_post(gni_post_type_t type, uint64_t off
     return d;
 }
 
+/* A put of 8 bytes by a into memory of b under that handle. */
+static inline enum status put_text(const void *target, gni_mem_handle_t handle, const char *text)
+{
+    gni_post_descriptor_t d = word_post(GNI_POST_FMA_PUT, 0);
+
+    memcpy(a.mem, text, 8);
+    d.remote_addr = ADDR(target);
+    d.remote_mem_hndl = handle;
+    return run(&d);
+}
+
 /* When this has completed, so has everything that was posted on the NIC handle of `side` before. */
 static inline void wait_for_all_before(const struct gx_side *side, const struct gx_side *peer)
 {

@@ -29,17 +29,6 @@ static gni_return_t try_register(const struct gx_side *side, const void *mem, ui
     return rc;
 }
 
-/* A put of 8 bytes by a into memory of b under that handle. */
-static enum status put_to(const void *target, gni_mem_handle_t handle, const char *text)
-{
-    gni_post_descriptor_t d = word_post(GNI_POST_FMA_PUT, 0);
-
-    memcpy(a.mem, text, 8);
-    d.remote_addr = ADDR(target);
-    d.remote_mem_hndl = handle;
-    return run(&d);
-}
-
 /* ---- what can be registered ---- */
 
 static void test_any_alignment_and_length_can_be_registered_and_reached(void **state)
@@ -97,7 +86,7 @@ static void test_stack_heap_static_and_shared_memory_can_be_registered(void **st
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         gni_mem_handle_t handle = register_on(&b, kinds[i], 64, GNI_MEM_READWRITE);
 
-        assert_int_equal(put_to(kinds[i], handle, "anywhere"), STATUS_OK);
+        assert_int_equal(put_text(kinds[i], handle, "anywhere"), STATUS_OK);
         assert_memory_equal(kinds[i], "anywhere", 8);
         assert_int_equal(GNI_MemDeregister(b.nic, &handle), GNI_RC_SUCCESS);
     }
@@ -223,7 +212,7 @@ static void test_a_gigabyte_can_be_registered_without_touching_it(void **state)
     gni_mem_handle_t handle = register_on(&b, mem, bytes, GNI_MEM_READWRITE);
 
     (void)state;
-    assert_int_equal(put_to(mem + bytes - 8, handle, "the last"), STATUS_OK);
+    assert_int_equal(put_text(mem + bytes - 8, handle, "the last"), STATUS_OK);
     assert_memory_equal(mem + bytes - 8, "the last", 8);
     GNI_MemDeregister(b.nic, &handle);
     munmap(mem, bytes);
@@ -246,7 +235,7 @@ static void test_limit_of_registrations_gives_error_resource_until_some_go(void 
     assert_int_equal(rc, GNI_RC_ERROR_RESOURCE);
     assert_int_equal(GNI_GetJobResInfo(0, (uint8_t)fx.ptag, GNI_JOB_RES_MDD, &mdds), GNI_RC_SUCCESS);
     assert_true(mdds.used >= n);
-    assert_int_equal(put_to(statics, handles[n / 2], "still on"), STATUS_OK);
+    assert_int_equal(put_text(statics, handles[n / 2], "still on"), STATUS_OK);
     assert_int_equal(GNI_MemDeregister(b.nic, &handles[n - 1]), GNI_RC_SUCCESS);
     assert_int_equal(GNI_MemRegister(b.nic, ADDR(statics), 8, NULL, 0, (uint32_t)-1, &handles[n - 1]), GNI_RC_SUCCESS);
     while (n > 0)
@@ -265,9 +254,9 @@ static void test_every_registration_has_a_handle_of_its_own(void **state)
     for (unsigned i = 0; i < 3; i++)
         assert_memory_not_equal(&handles[i], &handles[(i + 1) % 3], sizeof(handles[0]));
     assert_int_equal(GNI_MemDeregister(b.nic, &handles[1]), GNI_RC_SUCCESS);
-    assert_int_equal(put_to(statics, handles[0], "number 0"), STATUS_OK);
-    assert_int_equal(put_to(statics, handles[1], "number 1"), STATUS_BAD_HANDLE);
-    assert_int_equal(put_to(statics, handles[2], "number 2"), STATUS_OK);
+    assert_int_equal(put_text(statics, handles[0], "number 0"), STATUS_OK);
+    assert_int_equal(put_text(statics, handles[1], "number 1"), STATUS_BAD_HANDLE);
+    assert_int_equal(put_text(statics, handles[2], "number 2"), STATUS_OK);
     assert_memory_equal(statics, "number 2", 8);
     GNI_MemDeregister(b.nic, &handles[0]);
     GNI_MemDeregister(b.nic, &handles[2]);
@@ -282,9 +271,9 @@ static void test_stale_handle_does_not_reach_the_next_registration_of_the_same_m
     assert_int_equal(GNI_MemDeregister(b.nic, &old), GNI_RC_SUCCESS);
     new = register_on(&b, statics, PAGE, GNI_MEM_READWRITE);
     memset(statics, 0xee, PAGE);
-    assert_int_equal(put_to(statics, old, "too late"), STATUS_BAD_HANDLE);
+    assert_int_equal(put_text(statics, old, "too late"), STATUS_BAD_HANDLE);
     assert_true(all_bytes_are(statics, 0xee, PAGE));
-    assert_int_equal(put_to(statics, new, "in time "), STATUS_OK);
+    assert_int_equal(put_text(statics, new, "in time "), STATUS_OK);
     GNI_MemDeregister(b.nic, &new);
 }
 
@@ -312,9 +301,9 @@ static void test_stale_handle_does_not_reach_the_next_owner_of_its_index(void **
     }
     assert_int_equal(new.qword1, old.qword1); /* same index, same address */
     memset(statics, 0xee, PAGE);
-    assert_int_equal(put_to(statics, old, "too late"), STATUS_BAD_HANDLE);
+    assert_int_equal(put_text(statics, old, "too late"), STATUS_BAD_HANDLE);
     assert_true(all_bytes_are(statics, 0xee, PAGE));
-    assert_int_equal(put_to(statics, new, "in time "), STATUS_OK);
+    assert_int_equal(put_text(statics, new, "in time "), STATUS_OK);
     GNI_MemDeregister(b.nic, &new);
 }
 
@@ -388,7 +377,7 @@ static void test_access_to_pages_that_have_gone_harms_nothing(void **state)
         assert_true(status == STATUS_OK || status == STATUS_REMOTE_RANGE);
     }
     assert_int_equal(GNI_MemDeregister(b.nic, &handle), GNI_RC_SUCCESS);
-    assert_int_equal(put_to(b.mem, b.mem_hndl, "alive   "), STATUS_OK);
+    assert_int_equal(put_text(b.mem, b.mem_hndl, "alive   "), STATUS_OK);
     assert_memory_equal(b.mem, "alive   ", 8);
 }
 
@@ -402,7 +391,7 @@ static void test_memory_registered_again_at_the_same_address_is_reached(void **s
         char text[9];
 
         snprintf(text, sizeof(text), "round %2u", round);
-        assert_int_equal(put_to(mem + 9 * PAGE, handle, text), STATUS_OK);
+        assert_int_equal(put_text(mem + 9 * PAGE, handle, text), STATUS_OK);
         assert_memory_equal(mem + 9 * PAGE, text, 8);
         assert_int_equal(GNI_MemDeregister(b.nic, &handle), GNI_RC_SUCCESS);
         munmap(mem, 16 * PAGE);
@@ -506,7 +495,7 @@ static void test_rebuilt_handle_works_for_block_transfers_with_a_checksum_only(v
 static void test_bounds_come_from_the_owner_and_not_from_the_page_count(void **state)
 {
     (void)state;
-    assert_int_equal(put_to(b.mem + GX_BYTES, rebuild(b.mem_hndl, false), "far away"), STATUS_REMOTE_RANGE);
+    assert_int_equal(put_text(b.mem + GX_BYTES, rebuild(b.mem_hndl, false), "far away"), STATUS_REMOTE_RANGE);
 }
 
 static void test_rebuilt_handle_of_read_only_memory_stays_read_only(void **state)
@@ -516,9 +505,9 @@ static void test_rebuilt_handle_of_read_only_memory_stays_read_only(void **state
 
     (void)state;
     memset(statics, 0xee, PAGE);
-    assert_int_equal(put_to(statics, rebuilt, "written?"), STATUS_REMOTE_PERMISSION);
+    assert_int_equal(put_text(statics, rebuilt, "written?"), STATUS_REMOTE_PERMISSION);
     rebuilt.qword2 &= ~(1ull << 34); /* the owner's word counts */
-    assert_int_equal(put_to(statics, rebuilt, "written?"), STATUS_REMOTE_PERMISSION);
+    assert_int_equal(put_text(statics, rebuilt, "written?"), STATUS_REMOTE_PERMISSION);
     assert_true(all_bytes_are(statics, 0xee, PAGE));
     GNI_MemDeregister(b.nic, &handle);
 }
@@ -530,7 +519,7 @@ static void test_handle_with_another_base_address_finds_nothing(void **state)
     (void)state;
     memset(b.mem, 0xee, GX_BYTES);
     wrong.qword1 += 1;
-    assert_int_equal(put_to(b.mem + PAGE, wrong, "shifted "), STATUS_BAD_HANDLE);
+    assert_int_equal(put_text(b.mem + PAGE, wrong, "shifted "), STATUS_BAD_HANDLE);
     assert_true(all_bytes_are(b.mem, 0xee, GX_BYTES));
 }
 
@@ -543,7 +532,7 @@ static void test_handle_with_another_generation_finds_nothing(void **state)
     for (unsigned bit = 42; bit < 56; bit++) {
         wrong.qword2 = b.mem_hndl.qword2 ^ 1ull << bit;
         if ((wrong.qword2 >> 42 & 0x3fff) != 0) /* 0 is "not told" */
-            assert_int_equal(put_to(b.mem, wrong, "other   "), STATUS_BAD_HANDLE);
+            assert_int_equal(put_text(b.mem, wrong, "other   "), STATUS_BAD_HANDLE);
     }
     assert_true(all_bytes_are(b.mem, 0xee, GX_BYTES));
 }
@@ -766,7 +755,7 @@ static void test_memory_made_by_a_port_is_reached_by_every_kind_of_post(void **s
     handle.qword2 |= crc8(&handle) << 56;
     words = mem;
 
-    assert_int_equal(put_to(&words[0], handle, "by fma  "), STATUS_OK);
+    assert_int_equal(put_text(&words[0], handle, "by fma  "), STATUS_OK);
     assert_memory_equal(&words[0], "by fma  ", 8);
 
     fill(a.mem, 10 * PAGE, 1);
@@ -804,7 +793,7 @@ static void test_memory_made_by_a_port_is_reached_by_every_kind_of_post(void **s
     assert_memory_equal(a.mem, mem, 16 * PAGE);
 
     fx_deregister_mapped(&m);
-    assert_int_equal(put_to(&words[0], handle, "too late"), STATUS_BAD_HANDLE);
+    assert_int_equal(put_text(&words[0], handle, "too late"), STATUS_BAD_HANDLE);
     fx_unmap(&m);
 }
 
@@ -828,7 +817,7 @@ static void test_child_of_a_fork_has_copies_and_leaves_the_nic_alone(void **stat
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_true(all_bytes_are(b.mem, 0x21, GX_BYTES));
-    assert_int_equal(put_to(b.mem, b.mem_hndl, "the same"), STATUS_OK);
+    assert_int_equal(put_text(b.mem, b.mem_hndl, "the same"), STATUS_OK);
     assert_memory_equal(b.mem, "the same", 8);
 }
 

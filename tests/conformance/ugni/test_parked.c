@@ -14,23 +14,12 @@
 #define BYTES (4 * PAGE)
 #define TIMES 8
 
-/* A put of 8 bytes by a to memory of b under that handle. */
-static enum status put_to(const void *target, gni_mem_handle_t handle, const char *text)
-{
-    gni_post_descriptor_t d = word_post(GNI_POST_FMA_PUT, 0);
-
-    memcpy(a.mem, text, 8);
-    d.remote_addr = ADDR(target);
-    d.remote_mem_hndl = handle;
-    return run(&d);
-}
-
 /* Registered, reached and given back. */
 static gni_mem_handle_t use_once(uint8_t *mem, size_t bytes)
 {
     gni_mem_handle_t handle = register_on(&b, mem, bytes, GNI_MEM_READWRITE);
 
-    assert_int_equal(put_to(mem, handle, "used    "), STATUS_OK);
+    assert_int_equal(put_text(mem, handle, "used    "), STATUS_OK);
     assert_memory_equal(mem, "used    ", 8);
     assert_int_equal(GNI_MemDeregister(b.nic, &handle), GNI_RC_SUCCESS);
     return handle;
@@ -69,7 +58,7 @@ static void test_one_page_of_it_mapped_anew(void **state)
         use_once(mem, BYTES);
         map_at(mem + 2 * PAGE, PAGE, -1);
         handle = register_on(&b, mem, BYTES, GNI_MEM_READWRITE);
-        assert_int_equal(put_to(mem + 2 * PAGE, handle, "the page"), STATUS_OK);
+        assert_int_equal(put_text(mem + 2 * PAGE, handle, "the page"), STATUS_OK);
         assert_memory_equal(mem + 2 * PAGE, "the page", 8);
         assert_int_equal(GNI_MemDeregister(b.nic, &handle), GNI_RC_SUCCESS);
     }
@@ -195,9 +184,9 @@ static void test_no_old_handle_works_again(void **state)
     }
     handle = register_on(&b, mem, BYTES, GNI_MEM_READWRITE);
     for (unsigned i = 0; i < COUNT_OF(old); i++)
-        assert_int_equal(put_to(mem, old[i], "too late"), STATUS_BAD_HANDLE);
+        assert_int_equal(put_text(mem, old[i], "too late"), STATUS_BAD_HANDLE);
     assert_true(all_bytes_are(mem, 0, BYTES));
-    assert_int_equal(put_to(mem, handle, "in time "), STATUS_OK);
+    assert_int_equal(put_text(mem, handle, "in time "), STATUS_OK);
     GNI_MemDeregister(b.nic, &handle);
     munmap(mem, BYTES);
 }
@@ -259,7 +248,7 @@ static void test_read_only_stays_read_only(void **state)
     for (int i = 0; i < TIMES; i++) {
         gni_mem_handle_t handle = register_on(&b, mem, BYTES, GNI_MEM_READ_ONLY);
 
-        assert_int_equal(put_to(mem, handle, "not this"), STATUS_REMOTE_PERMISSION);
+        assert_int_equal(put_text(mem, handle, "not this"), STATUS_REMOTE_PERMISSION);
         assert_int_equal(GNI_MemDeregister(b.nic, &handle), GNI_RC_SUCCESS);
         use_once(mem, BYTES);
     }
@@ -295,11 +284,11 @@ static void test_many_at_one_time(void **state)
         for (unsigned i = 0; i < N; i++)
             handles[i] = register_on(&b, mem + i * PAGE, PAGE, GNI_MEM_READWRITE);
         for (unsigned i = 0; i < N; i++)
-            assert_int_equal(put_to(mem + i * PAGE, handles[i], "one of N"), STATUS_OK);
+            assert_int_equal(put_text(mem + i * PAGE, handles[i], "one of N"), STATUS_OK);
         for (unsigned i = 0; i < N; i++)
             assert_int_equal(GNI_MemDeregister(b.nic, &handles[i]), GNI_RC_SUCCESS);
         for (unsigned i = 0; i < N; i++)
-            assert_int_equal(put_to(mem + i * PAGE, handles[i], "too late"), STATUS_BAD_HANDLE);
+            assert_int_equal(put_text(mem + i * PAGE, handles[i], "too late"), STATUS_BAD_HANDLE);
     }
     munmap(mem, N * PAGE);
 }
@@ -342,7 +331,7 @@ static void test_emunic_is_not_needed(void **state)
     assert_int_equal(waitpid(fx.daemon, &status, WUNTRACED), fx.daemon);
     alarm(20); /* a request would wait for ever */
     handle = use_once(mem, BYTES);
-    assert_int_equal(put_to(mem, handle, "too late"), STATUS_BAD_HANDLE);
+    assert_int_equal(put_text(mem, handle, "too late"), STATUS_BAD_HANDLE);
     use_once(mem, BYTES);
     alarm(0);
     kill(fx.daemon, SIGCONT);
