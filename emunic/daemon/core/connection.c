@@ -25,6 +25,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/base/closing.h"
 #include "emunic/base/socket.h"
+#include "emunic/daemon/core/user_sockets.h"
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/turns.h"
 #include "emunic/daemon/world/users.h"
@@ -238,7 +239,7 @@ static int admit(struct emu_server *server, int fd, const struct ucred *peer, bo
     r = emu_user_take(server, c->user, EMU_USER_CONNECTIONS, 1);
     if (r < 0)
         goto err_user;
-    r = emu_server_watch(server, fd, EPOLLIN | EPOLLRDHUP, &c->watch);
+    r = emu_user_sockets_add(server, c->user, fd, &c->watch);
     if (r < 0)
         goto err_count;
     LIST_INSERT_HEAD(&server->connections, c, link);
@@ -300,8 +301,8 @@ void emu_connection_destroy(struct emu_connection *c)
         TAILQ_REMOVE(newcomers_of(c->server), c, new_link);
     emu_parts_connection_end(c);
     emu_user_give(c->user, EMU_USER_CONNECTIONS, 1);
+    emu_user_sockets_bury(c->server, c->user, c->fd, &c->watch);
     emu_user_put(c->server, c->user);
-    emu_server_bury(c->server, c->fd, &c->watch);
     close(c->fd);
 }
 
@@ -314,6 +315,7 @@ void emu_connection_expire(struct emu_server *server)
     uint64_t now_ns = c || users->has_strangers ? emu_clock_ns() : 0;
 
     emu_users_forget_strangers(users, now_ns);
+    emu_user_sockets_resume(server);
     for (; c && c->hello_due_ns <= now_ns; c = TAILQ_FIRST(newcomers_of(server))) {
         emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: no hello in %llu ms, connection closed",
                         (int)c->peer.pid, (unsigned)c->peer.uid,
@@ -325,8 +327,10 @@ void emu_connection_expire(struct emu_server *server)
 static uint64_t next_ns(const struct emu_server *server)
 {
     const struct emu_connection *first = TAILQ_FIRST(newcomers_of(server));
+    uint64_t due_ns = first ? first->hello_due_ns : UINT64_MAX;
+    uint64_t resume_ns = emu_user_sockets_next_ns(server);
 
-    return first ? first->hello_due_ns : UINT64_MAX;
+    return resume_ns < due_ns ? resume_ns : due_ns;
 }
 
 /* ---- the part ---- */
@@ -334,18 +338,21 @@ static uint64_t next_ns(const struct emu_server *server)
 static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
 {
     struct newcomers *newcomers = calloc(1, sizeof(*newcomers));
+    int r;
 
     (void)why;
     if (!newcomers)
         return -ENOMEM;
     TAILQ_INIT(newcomers);
     server->slots[EMU_SERVER_NEWCOMERS] = newcomers;
-    return emu_users_create(server, options->user_limits);
+    r = emu_user_sockets_create(server);
+    return r == 0 ? emu_users_create(server, options->user_limits) : r;
 }
 
 static void destroy(struct emu_server *server)
 {
     emu_users_destroy(server);
+    emu_user_sockets_destroy(server);
     free(newcomers_of(server));
     server->slots[EMU_SERVER_NEWCOMERS] = NULL;
 }

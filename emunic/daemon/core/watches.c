@@ -15,7 +15,8 @@
 
 struct emu_watches {
     int epoll_fd;
-    void **graveyard; /* owned: freed at the end of the round */
+    bool has_seen_some; /* in this look, not all */
+    void **graveyard;   /* owned: freed at the end of the round */
     unsigned n_graves;
     unsigned graves_max;
 };
@@ -36,6 +37,13 @@ int emu_server_watch(struct emu_server *server, int fd, uint32_t events, struct 
     struct epoll_event event = { .events = events, .data.ptr = watch };
 
     return epoll_ctl(server->watches->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+int emu_server_rewatch(struct emu_server *server, int fd, uint32_t events, struct emu_watch *watch)
+{
+    struct epoll_event event = { .events = events, .data.ptr = watch };
+
+    return epoll_ctl(server->watches->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 ? -errno : 0;
 }
 
 void emu_server_unwatch(struct emu_server *server, int fd)
@@ -90,15 +98,22 @@ int emu_server_call_watches(struct emu_server *server, int wait_ms, void (*woken
 
     if (woken)
         woken(server);
-    *has_seen_all_out = n >= 0 && n < EVENTS_PER_LOOK;
+    *has_seen_all_out = false;
     if (n < 0)
         return errno == EINTR ? 0 : -errno;
+    server->watches->has_seen_some = n == EVENTS_PER_LOOK;
     for (int i = 0; i < n; i++) {
         struct emu_watch *watch = events[i].data.ptr;
 
         if (!watch->is_dead)
             watch->ready(server, watch, events[i].events);
     }
+    *has_seen_all_out = !server->watches->has_seen_some;
     clear_graveyard(server->watches);
     return n;
+}
+
+void emu_server_has_seen_some(struct emu_server *server)
+{
+    server->watches->has_seen_some = true;
 }

@@ -13,6 +13,8 @@
 int emu_server_watches_create(struct emu_server *server);
 void emu_server_watches_destroy(struct emu_server *server);
 int emu_server_watch(struct emu_server *server, int fd, uint32_t events, struct emu_watch *watch);
+/* Other events of one that is watched; 0: none. 0 or negative errno. */
+int emu_server_rewatch(struct emu_server *server, int fd, uint32_t events, struct emu_watch *watch);
 /* Watches it no longer. The memory at `watch` stays. */
 void emu_server_unwatch(struct emu_server *server, int fd);
 /* Stops watching; the memory at `watch` is freed at the end of the round. fd -1: nothing watches any more. */
@@ -23,5 +25,7 @@ void emu_server_bury(struct emu_server *server, int fd, struct emu_watch *watch)
  */
 int emu_server_call_watches(struct emu_server *server, int wait_ms, void (*woken)(struct emu_server *),
                             bool *has_seen_all_out);
+/* For a watch that stands for several: more of them are ready than it has called in this look. */
+void emu_server_has_seen_some(struct emu_server *server);
 
 #endif

@@ -31,14 +31,16 @@ struct emu_user {
     uint32_t n_holders; /* connections and members */
     uint64_t used[EMU_USER_KINDS];
     uint64_t refused[EMU_USER_KINDS];
-    uint64_t n_promised;         /* pages that emunic may have to make for it */
-    uint64_t requests;           /* served so far */
-    struct emu_closing *closing; /* owned: descriptors that it has sent; NULL: none so far */
+    uint64_t n_promised;              /* pages that emunic may have to make for it */
+    uint64_t requests;                /* served so far */
+    struct emu_user_sockets *sockets; /* of its connections (core/user_sockets.h); NULL: none */
+    struct emu_closing *closing;      /* owned: descriptors that it has sent; NULL: none so far */
 
     /* Its turns (world/turns.c). */
     uint64_t busy_ns;   /* of emunic's time, so far; as far as there were others */
     uint64_t share_ns;  /* the same, but not far behind the others' */
     uint64_t worked_ns; /* when last; 0: never */
+    uint64_t stint_ns;  /* worked since its last rest */
     uint64_t rests_until_ns;
     uint32_t turn;      /* of its ports */
     bool has_left_over; /* ports that have not had this turn */

@@ -170,6 +170,31 @@ static void test_ports_of_a_user_have_their_turns_in_turn(void **state)
     }
 }
 
+/* Each rest wakes somebody at its end. */
+static void test_small_things_are_done_together_between_rests(void **state)
+{
+    struct emu_user *heavy = &add(0, 0)->user;
+    struct emu_user *light = &add(0, 0)->user;
+    uint64_t now_ns = 1;
+    unsigned n_rests = 0;
+    unsigned n_done = 0;
+
+    (void)state;
+    while (now_ns < SECOND) {
+        emu_user_worked(&users, light, now_ns, now_ns + 1);
+        if (!emu_user_may_work(heavy, now_ns)) {
+            n_rests++;
+            now_ns = heavy->rests_until_ns;
+        }
+        now_ns += 3000;
+        n_done++;
+        emu_user_worked(&users, heavy, now_ns - 3000, now_ns);
+    }
+    assert_true(n_rests > 1000);
+    assert_true(n_done > 10 * n_rests);
+    assert_true(n_done < 40 * n_rests); /* but the light one does not wait for long */
+}
+
 static void test_strangers_rest_as_a_user_does_and_are_forgotten(void **state)
 {
     struct emu_user *user = &add(0, 0)->user;
@@ -177,12 +202,12 @@ static void test_strangers_rest_as_a_user_does_and_are_forgotten(void **state)
     (void)state;
     assert_false(emu_users_compete(&users));
     emu_user_worked(&users, user, 1000, 2000);
-    emu_users_meet_strangers(&users, 2000, 12000);
+    emu_users_meet_strangers(&users, 2000, 102000);
     assert_true(emu_users_compete(&users));
-    assert_false(emu_user_may_work(&users.strangers, 12000));
-    emu_users_forget_strangers(&users, 13000);
+    assert_false(emu_user_may_work(&users.strangers, 102000));
+    emu_users_forget_strangers(&users, 103000);
     assert_true(emu_users_compete(&users));
-    assert_true(emu_user_may_work(&users.strangers, 32000));
+    assert_true(emu_user_may_work(&users.strangers, 302000));
     emu_users_forget_strangers(&users, 50000000);
     assert_false(emu_users_compete(&users));
 }
@@ -197,6 +222,7 @@ int main(void)
         cmocka_unit_test_setup(test_user_who_was_away_shares_from_now_on, begin),
         cmocka_unit_test_setup(test_heavy_user_has_all_while_nobody_else_wants_anything, begin),
         cmocka_unit_test_setup(test_ports_of_a_user_have_their_turns_in_turn, begin),
+        cmocka_unit_test_setup(test_small_things_are_done_together_between_rests, begin),
         cmocka_unit_test_setup(test_strangers_rest_as_a_user_does_and_are_forgotten, begin),
     };
 
