@@ -4,12 +4,12 @@
  *
  * A program that waits for each answer uses emunic a little and often. Were emunic to do whatever there is to do, such
  * a program would wait each time for all that another user has piled up. So a user for whom emunic has worked a time T
- * of STINT_NS or more rests for REST x T, if another one was there within ACTIVE_NS who has had less of emunic's time
+ * of QUANTUM_NS or more rests for REST x T, if another one was there within ACTIVE_NS who has had less of emunic's time
  * and does not rest: that user's next step has time before it is known. So one heavy user makes a light one
  * (1 + REST) / REST times as slow at most, and heavy ones take turns, because always the one who has had more rests. A
  * user who was away is never more than LAG_NS behind.
  *
- * Each answer wakes somebody, who takes a processor from the others. Stints make the answers to a heavy user come
+ * Each answer wakes somebody, who takes a processor from the others. Quanta make the answers to a heavy user come
  * together: with a rest after each, a routed job beside 64 connections of another user took 1.4 times as long.
  *
  * Nobody rests while emunic has one user; then no clock is read either.
@@ -19,7 +19,7 @@
 #define ACTIVE_NS   5000000ull /* more than a slice of the scheduler */
 #define LAG_NS      10000000ull
 #define REST        2u
-#define STINT_NS    50000ull
+#define QUANTUM_NS  50000ull
 #define REST_MAX_NS 10000000ull
 
 bool emu_user_may_work(const struct emu_user *user, uint64_t now_ns)
@@ -57,11 +57,11 @@ void emu_user_worked(struct emu_users *users, struct emu_user *user, uint64_t be
     if (user->share_ns > users->most_ns)
         users->most_ns = user->share_ns;
     user->worked_ns = now_ns;
-    user->stint_ns += took_ns;
-    if (user->stint_ns < STINT_NS)
+    user->since_rest_ns += took_ns;
+    if (user->since_rest_ns < QUANTUM_NS)
         return;
-    rest_ns = REST * user->stint_ns < REST_MAX_NS ? REST * user->stint_ns : REST_MAX_NS;
-    user->stint_ns = 0;
+    rest_ns = REST * user->since_rest_ns < REST_MAX_NS ? REST * user->since_rest_ns : REST_MAX_NS;
+    user->since_rest_ns = 0;
     if (somebody_is_lighter(users, user, now_ns))
         user->rests_until_ns = now_ns + rest_ns;
 }

@@ -37,10 +37,10 @@ struct emu_user {
     struct emu_closing *closing;      /* owned: descriptors that it has sent; NULL: none so far */
 
     /* Its turns (world/turns.c). */
-    uint64_t busy_ns;   /* of emunic's time, so far; as far as there were others */
-    uint64_t share_ns;  /* the same, but not far behind the others' */
-    uint64_t worked_ns; /* when last; 0: never */
-    uint64_t stint_ns;  /* worked since its last rest */
+    uint64_t busy_ns;       /* of emunic's time, so far; as far as there were others */
+    uint64_t share_ns;      /* the same, but not far behind the others' */
+    uint64_t worked_ns;     /* when last; 0: never */
+    uint64_t since_rest_ns; /* worked since its last rest */
     uint64_t rests_until_ns;
     uint32_t turn;      /* of its ports */
     bool has_left_over; /* ports that have not had this turn */
