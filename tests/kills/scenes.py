@@ -281,11 +281,22 @@ class Workers(AtServer):
         """Its next life ends while it begins, also in emunic-rank."""
         through_rank = draw.random() < 0.5
         self.end_worker(victim, "KILL")
+        if self.program == "portals":
+            self.let_go(victim)
         self.begin(victim, through_rank)
         let_pass(draw.random() * 0.03)
         way = draw_way(draw)
         self.end_worker(victim, way)
         return f"{'emunic-rank' if through_rank else 'starting'} {self.program} {way}"
+
+    def let_go(self, victim):
+        """Portals knows a process by its numbers alone: what is under way to one life would reach the next."""
+        life, others = self.lives[victim], self.others()
+        self.waits.until("the others let go",
+                         lambda: (self.expect_alive(others),
+                                  all(self.board.towards(i, victim, ITS_LIFE) != life or
+                                      self.board.towards(i, victim, LET_GO) >= life for i in others))[1],
+                         lambda: self.tell(others))
 
     def end_all(self):
         """They notice by themselves that nothing goes on, and leave."""
