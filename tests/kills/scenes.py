@@ -368,7 +368,6 @@ class Queues(Workers):
             alive = self.others()
             self.check(alive)
             self.work_on_among(alive)
-            self.check(alive)
             self.leave(alive)
         self.board.clear()
         self.begin_all()
@@ -376,7 +375,7 @@ class Queues(Workers):
         return kinds
 
     def leave(self, alive):
-        self.board.words[ENDS] = ENDS_SOON
+        self.check(alive, ENDS_SOON)    # else one could leave while another's message is under way to it
         for rank in alive:
             if self.reap(self.processes[rank], "workers leave") != 0:
                 raise Finding(f"worker {rank} leaves with {self.processes[rank].returncode}")
