@@ -211,6 +211,27 @@ class Cluster:
 
 # ---- from one host to another ----
 
+def has_living_child(pid):
+    try:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return any(pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+                   for child in children)
+    except OSError:
+        return False
+
+
+def wait_for(process):
+    """Of nsenter: it stops when its child does. If the child dies then, nobody else continues it."""
+    while True:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode
+        while has_living_child(process.pid):
+            time.sleep(0.02)            # asks again: the child is not ours to wait for
+        os.kill(process.pid, signal.SIGCONT)
+
+
 class Porter:
     """Runs what `agent` asks for: hosts do not see each other's processes, so somebody above them has to."""
 
@@ -225,7 +246,7 @@ class Porter:
                 finally:
                     for fd in fds:
                         os.close(fd)
-                self.request.send(bytes([process.wait() & 255]))
+                self.request.send(bytes([wait_for(process) & 255]))
 
             # What sshd would set.
             @staticmethod
