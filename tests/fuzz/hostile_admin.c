@@ -85,6 +85,10 @@ static struct emu_msg some_admin_request(const struct hostile_target *target)
         msg.type = EMU_MSG_FAULTS;
     if (msg.type == EMU_MSG_NETWORK)
         msg.network.index |= 1u << 30; /* nothing has such a number */
+    if (one_in(20)) {
+        msg.type = EMU_MSG_LINKS_READ;
+        msg.windows.every_ps = odd_number();
+    }
     if (msg.type == EMU_MSG_FAULT_SET || msg.type == EMU_MSG_FAULT_CLEAR)
         msg.fault.domain_id = target->domain_id;
     return msg;
