@@ -36,6 +36,16 @@ def open_mpi(build, n, name, n_ranks):
     return process.figures(process.run(command, env))
 
 
+def mpirun_start(n_ranks):
+    """How long the installed mpirun takes for ranks that do nothing."""
+    mpirun = shutil.which("mpirun.openmpi")
+    if mpirun is None:
+        raise process.Missing("openmpi-bin is not installed")
+    env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    command = [mpirun, "-n", str(n_ranks), "--oversubscribe", "--bind-to", "none", "true"]
+    return [(f"start{n_ranks}_time", None, process.run_ms(command, env), "ms")]
+
+
 def open_mpi_of_source(build, n, transport):
     """Two ranks of the Open MPI that tests/thirdparty/openmpi built, on two emulated nodes, over one of its BTLs."""
     program = build / "bench/mpi_pingpong_source"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the emulated NIC does, through GNI programs under `emunic run`."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import process
 
 RING_RANKS = 32
 IDLE_PORTS = 8
+MANY_PORTS = 136
 
 # name in results: options of emunic run, value of EMUNIC_MEMORY
 PATHS = {
@@ -118,24 +120,27 @@ def serving_process(parent):
     raise process.Failed("no emunic below `emunic run`")
 
 
-def idle(build, path, seconds):
-    """Share of a CPU that emunic uses while 8 ports are attached and nobody does anything."""
+def start(build, n_ranks):
+    """How long a job takes whose ranks do nothing."""
+    command = [build / "emunic/emunic", "run", "--quiet", "-n", str(n_ranks), "--", "true"]
+    return [(f"start{n_ranks}_time", None, process.run_ms(command), "ms")]
+
+
+@contextlib.contextmanager
+def idle_job(build, path, n_ports):
+    """The process id of an emunic with so many ports, while nobody does anything."""
     with tempfile.TemporaryDirectory() as folder:
         fifo = os.path.join(folder, "go")
         os.mkfifo(fifo)
         go = os.open(fifo, os.O_RDWR)
-        command, env = emunic_run(build, path, IDLE_PORTS, "gni_idle_rank", fifo)
+        command, env = emunic_run(build, path, n_ports, "gni_idle_rank", fifo)
         job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                env=dict(os.environ, **env), text=True)
         try:
             if job.stdout.readline() != "attached\n":
                 raise process.Failed("idle job did not start")
-            pid = serving_process(job.pid)
-            time.sleep(0.2)
-            before, start = process.cpu_s(pid), time.monotonic()
-            time.sleep(seconds)
-            used = (process.cpu_s(pid) - before) / (time.monotonic() - start)
-            os.write(go, b"x" * IDLE_PORTS)
+            yield serving_process(job.pid)
+            os.write(go, b"x" * n_ports)
             if job.wait(timeout=process.LIMIT_S) != 0:
                 raise process.Failed(f"idle job ended with {job.returncode}")
         finally:
@@ -143,4 +148,22 @@ def idle(build, path, seconds):
             if job.poll() is None:
                 job.terminate()
                 job.wait()
+
+
+def idle(build, path, seconds):
+    """Share of a CPU that emunic uses while 8 ports are attached and nobody does anything."""
+    with idle_job(build, path, IDLE_PORTS) as pid:
+        time.sleep(0.2)
+        before, start_s = process.cpu_s(pid), time.monotonic()
+        time.sleep(seconds)
+        used = (process.cpu_s(pid) - before) / (time.monotonic() - start_s)
     return [("idle_cpu", None, 100 * used, "%")]
+
+
+def port_memory(build, path):
+    """What emunic's resident memory, shared pages included, grows by for each port more."""
+    resident = []
+    for n_ports in (IDLE_PORTS, MANY_PORTS):
+        with idle_job(build, path, n_ports) as pid:
+            resident.append(process.resident_kib(pid))
+    return [("port_memory", None, (resident[1] - resident[0]) / (MANY_PORTS - IDLE_PORTS), "KiB")]

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 
 FIGURE = re.compile(r"^(\w+)(?:/(\d+))? (-?[0-9.]+) (\S+)$")
 
@@ -41,6 +42,13 @@ def run(command, env=None):
     return done.stdout
 
 
+def run_ms(command, env=None):
+    """Time of a program from its start to its end."""
+    start = time.monotonic()
+    run(command, env)
+    return 1e3 * (time.monotonic() - start)
+
+
 def figures(text):
     """[(metric, size or None, value, unit)] of the lines `metric[/size] value unit`."""
     found = [match.groups() for match in map(FIGURE.match, text.splitlines()) if match]
@@ -60,3 +68,8 @@ def cpu_s(pid):
     except OSError:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_kib(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^VmRSS:\s+(\d+) kB$", status, re.M).group(1))

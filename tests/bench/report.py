@@ -9,13 +9,20 @@ class Results:
 
     def __init__(self):
         self.samples = {}
+        self.by_turn = {}       # key: {repetition: sample}
         self.units = {}
         self.missing = {}       # what was not measured: why
 
-    def add(self, who, figures):
+    def add(self, who, figures, repetition):
         for metric, size, value, unit in figures:
-            self.samples.setdefault((metric, size, who), []).append(value)
+            key = (metric, size, who)
+            self.samples.setdefault(key, []).append(value)
+            self.by_turn.setdefault(key, {})[repetition] = value
             self.units[metric, size] = unit
+
+    def turns(self, keys):
+        """Repetitions in which all of these were measured."""
+        return sorted(set.intersection(*(set(self.by_turn[key]) for key in keys)))
 
     def median(self, key):
         return statistics.median(self.samples[key])
@@ -57,20 +64,20 @@ def posix(metric):
 PUT8 = ("put8_half_round_trip", None)
 
 # text, our figure, what it is divided by (a sum of figures; empty: 1) and a factor of that, relation, bound; factor None:
-# the difference in nanoseconds of figures in microseconds
+# the difference in nanoseconds of figures in microseconds; bound None: no aim, but what an aim below it is judged by
 TARGETS = [
-    ("8-byte put and event / hand-over", (*PUT8, DIRECT), [limit("hand_over")], 1, "<=", 1.5),
+    ("8-byte put and event / hand-over", (*PUT8, DIRECT), [limit("hand_over")], 1, "<=", 1.3),
     ("8-byte put and event / UCX put_lat", (*PUT8, DIRECT), [posix(PUT8[0])], 1, "<=", 1.3),
     ("the same, cma / (process_vm_writev + hand-over)", (*PUT8, CMA),
      [limit("process_vm_writev", 8), limit("hand_over")], 1, "<=", 1.25),
     ("8-byte put rate, M/s", ("put8_rate", None, DIRECT), [], 1, ">=", 10),
-    ("8-byte put rate / UCX put_bw", ("put8_rate", None, DIRECT), [posix("put8_rate")], 1, ">=", 0.2),
-    ("8-byte get / UCX get", ("get8_latency", None, DIRECT), [posix("get8_latency")], 1, "<=", 4),
-    ("fetch-add / UCX fadd", ("fadd8_latency", None, DIRECT), [posix("fadd8_latency")], 1, "<=", 1.5),
+    ("8-byte put rate / UCX put_bw", ("put8_rate", None, DIRECT), [posix("put8_rate")], 1, ">=", 0.5),
+    ("8-byte get / UCX get", ("get8_latency", None, DIRECT), [posix("get8_latency")], 1, "<=", 3),
+    ("fetch-add / UCX fadd", ("fadd8_latency", None, DIRECT), [posix("fadd8_latency")], 1, "<=", 1.2),
     ("SMSG 8 bytes, mailbox polled / UCX am_lat", ("message8_mailbox_half_round_trip", None, DIRECT),
      [posix("message8_half_round_trip")], 1, "<=", 1),
     ("SMSG 8 bytes, event consumed / UCX am_lat", ("message8_half_round_trip", None, DIRECT),
-     [posix("message8_half_round_trip")], 1, "<=", 1),
+     [posix("message8_half_round_trip")], 1, "<=", 1.2),
     *((f"BTE put {size_text(size)} / memcpy", ("put_bandwidth", size, DIRECT), [limit("memcpy", size)], 1, ">=", 0.95)
       for size in (65536, 262144, 1048576, 4194304)),
     *((f"BTE put {size_text(size)} / UCX posix", ("put_bandwidth", size, DIRECT), [("put_bandwidth", size, "ucx posix")],
@@ -93,7 +100,7 @@ TARGETS = [
             for what, name in (("barrier", "barrier"), ("8-byte sum", "sum")) for n in (2, 4, 16)),
           ("put and flush", "mpi_put8_flush_time", None, "<=", 1))),
     ("MPI 8 bytes, btl/ugni / btl/vader", ("message8_half_round_trip", None, MPI_UGNI),
-     [("message8_half_round_trip", None, MPI_VADER)], 1, "<=", 2),
+     [("message8_half_round_trip", None, MPI_VADER)], 1, "<=", 1.3),
     ("MPI 1 MiB, btl/ugni / btl/vader", ("message_bandwidth", 1048576, MPI_UGNI),
      [("message_bandwidth", 1048576, MPI_VADER)], 1, ">=", 0.8),
     *((f"DMAPP {text} / OpenSHMEM", (metric, size, "emunic dmapp"), [(metric, size, "open shmem")], 1, relation, bound)
@@ -107,6 +114,9 @@ TARGETS = [
           ("8-byte sum of 4", "pgas_sum4_time", None, "<=", 1),
           ("8-byte sum of 16", "pgas_sum16_time", None, "<=", 1),
           ("1 MiB put", "pgas_put_bandwidth", 1048576, ">=", 0.95))),
+    # No store reaches another core sooner.
+    ("hand-over / put and flag of OpenSHMEM", limit("hand_over"),
+     [("pgas_put8_flag_half_round_trip", None, "open shmem")], 1, "", None),
     *((f"SHMEM {text} / OpenSHMEM", (metric, size, "emunic shmem"), [(metric_of_other or metric, size, "open shmem")], 1,
        relation, bound)
       for text, metric, metric_of_other, size, relation, bound in (
@@ -133,7 +143,7 @@ TARGETS = [
      [("pgas_put8_stream_time", None, "emunic dmapp")], 1, "<=", 1.1),
     ("DMAPP random access, M updates/s per PE of 4", ("gups_per_pe", None, "emunic dmapp"), [], 1, ">=", 5),
     *((f"Portals {size}-byte put / UCX tag_lat", (f"portals_put{size}_half_round_trip", None, PORTALS),
-       [posix(f"tag{size}_half_round_trip")], 1, "<=", 2) for size in (0, 8)),
+       [posix(f"tag{size}_half_round_trip")], 1, "<=", 1.3) for size in (0, 8)),
     *((f"Portals, last of {n} entries / walk of a list", (f"portals_match{n}_time", None, PORTALS),
        [(f"list_walk{n}_time", None, PORTALS)], 1, "<=", 1.2) for n in (1000, 10000)),
     ("Portals 1 MiB put / memcpy", ("put_bandwidth", 1048576, PORTALS), [limit("memcpy", 1048576)], 1, ">=", 0.9),
@@ -144,16 +154,19 @@ TARGETS = [
      [("simulated_hop_time", None, "emunic sim")], 1, "<=", 1.5),
     ("virtual time, memory of an idle node, KiB", ("idle_node_memory", None, "emunic virtual time"), [], 1, "<=", 4),
     ("two hosts, 8-byte put / libfabric's message", ("hosts_put8_half_round_trip", None, HOSTS),
-     [("bare_message8_half_round_trip", None, HOSTS)], 1, "<=", 2),
+     [("bare_message8_half_round_trip", None, HOSTS)], 1, "<=", 1.8),
     *((f"two hosts, 4 MiB {operation} / libfabric's", (f"hosts_{operation}_bandwidth", 4194304, HOSTS),
-       [(f"bare_{operation}_bandwidth", 4194304, HOSTS)], 1, ">=", 0.9) for operation in ("put", "get")),
+       [(f"bare_{operation}_bandwidth", 4194304, HOSTS)], 1, ">=", 1) for operation in ("put", "get")),
     ("two hosts, 8-byte put, --secure / without", ("hosts_put8_half_round_trip", None, SECURE),
      [("hosts_put8_half_round_trip", None, HOSTS)], 1, "<=", 1.2),
     *((f"two hosts, 4 MiB {operation}, --secure / without", (f"hosts_{operation}_bandwidth", 4194304, SECURE),
        [(f"hosts_{operation}_bandwidth", 4194304, HOSTS)], 1, ">=", 0.15) for operation in ("put", "get")),
-    ("routed 8-byte put / yield relay", (*PUT8, ROUTED), [limit("yield_relay")], 1, "<=", 1.3),
+    ("routed 8-byte put / yield relay", (*PUT8, ROUTED), [limit("yield_relay")], 1, "<=", 1.2),
     ("ring of 32, hop / two switches", ("smsg_ring_hop", None, DIRECT), [limit("yield_switch")], 2, "<=", 2),
     ("idle emunic, 8 ports, % of a CPU", ("idle_cpu", None, DIRECT), [], 1, "<=", 1),
+    ("idle emunic, memory of a port, KiB", ("port_memory", None, DIRECT), [], 1, "<=", 64),
+    *((f"start of {n} ranks / mpirun", (f"start{n}_time", None, DIRECT), [(f"start{n}_time", None, "mpirun")], 1, "<=",
+       bound) for n, bound in ((4, 1.15), (256, 1.5))),
 ]
 
 
@@ -163,16 +176,35 @@ def ratio(value_of, ours, others, factor):
     return value_of(ours) / (factor * sum(map(value_of, others)) if others else 1)
 
 
+def quartiles(values):
+    if len(values) == 1:
+        return values[0], values[0]
+    lower, _, upper = statistics.quantiles(values, n=4, method="inclusive")
+    return lower, upper
+
+
 def targets(results):
-    """[{text, ratio, best, relation, bound, holds}]; ratio is None where a figure is missing."""
+    """[{target, relation, bound, ratio, quartiles, ratio_of_best, holds, median_holds}]; ratio is None where a figure
+    is missing.
+
+    Ours and the alternative run next to each other in each repetition, which gives a ratio of its own. A bound holds if
+    it does for three repetitions of four: for the worse quartile of these ratios.
+    """
     found = []
     for text, ours, others, factor, relation, bound in TARGETS:
-        row = {"target": text, "relation": relation, "bound": bound, "ratio": None, "ratio_of_best": None,
-               "holds": None}
-        if all(key in results.samples for key in (ours, *others)):
+        row = {"target": text, "relation": relation, "bound": bound, "ratio": None, "quartiles": None,
+               "ratio_of_best": None, "holds": None, "median_holds": None}
+        keys = (ours, *others)
+        if all(key in results.samples for key in keys) and results.turns(keys):
+            of_turns = [ratio(lambda key, t=turn: results.by_turn[key][t], ours, others, factor)
+                        for turn in results.turns(keys)]
+            lower, upper = quartiles(of_turns)
             row["ratio"] = ratio(results.median, ours, others, factor)
+            row["quartiles"] = [lower, upper]
             row["ratio_of_best"] = ratio(results.best, ours, others, factor)
-            row["holds"] = row["ratio"] <= bound if relation == "<=" else row["ratio"] >= bound
+            if bound is not None:
+                row["holds"] = upper <= bound if relation == "<=" else lower >= bound
+                row["median_holds"] = row["ratio"] <= bound if relation == "<=" else row["ratio"] >= bound
         found.append(row)
     return found
 
@@ -198,18 +230,40 @@ def figure_rows(results):
         yield ""
 
 
+def verdict(row):
+    if row["bound"] is None:
+        return "a limit"
+    text = "holds" if row["holds"] else "median holds" if row["median_holds"] else "MISSED"
+    return f"{row['relation']} {row['bound']:<6} {text}"
+
+
 def table(results, repetitions):
     yield from figure_rows(results)
-    yield f"{'target':50} {'ratio':>8} {'of best':>8}   bound    ({repetitions} repetitions, medians)"
+    yield (f"{'target':56} {'ratio':>8} {'quartiles':>17} {'of best':>8}   bound    ({repetitions} repetitions; ratio: "
+           "of medians)")
     for row in targets(results):
         if row["ratio"] is None:
-            yield f"{row['target']:50} {'-':>8} {'-':>8}   {row['relation']} {row['bound']:<6} not measured"
-        else:
-            yield (f"{row['target']:50} {row['ratio']:8.3g} {row['ratio_of_best']:8.3g}   {row['relation']} "
-                   f"{row['bound']:<6} {'holds' if row['holds'] else 'MISSED'}")
+            yield f"{row['target']:56} {'-':>8} {'-':>17} {'-':>8}   not measured"
+            continue
+        lower, upper = row["quartiles"]
+        yield (f"{row['target']:56} {row['ratio']:8.3g} {lower:8.3g} {upper:8.3g} {row['ratio_of_best']:8.3g}   "
+               f"{verdict(row)}")
     if results.missing:
         yield ""
         yield from (f"not measured: {what}: {why}" for what, why in results.missing.items())
+
+
+def markdown(results):
+    """The table of targets for a page."""
+    yield "| figure | ratio | quartiles | bound | |"
+    yield "|---|---|---|---|---|"
+    for row in targets(results):
+        if row["ratio"] is None:
+            continue
+        lower, upper = row["quartiles"]
+        bound = "" if row["bound"] is None else f"{row['relation']} {row['bound']}"
+        yield (f"| {row['target']} | {row['ratio']:.3g} | {lower:.3g} to {upper:.3g} | {bound} "
+               f"| {verdict(row).removeprefix(bound).strip()} |")
 
 
 def as_object(results, machine):
