@@ -42,7 +42,8 @@ def mpirun_start(n_ranks):
     if mpirun is None:
         raise process.Missing("openmpi-bin is not installed")
     env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    command = [mpirun, "-n", str(n_ranks), "--oversubscribe", "--bind-to", "none", "true"]
+    command = [mpirun, "-n", str(n_ranks), "--oversubscribe", "--bind-to", "none",
+               process.idle_program(n_ranks)]
     return [(f"start{n_ranks}_time", None, process.run_ms(command, env), "ms")]
 
 

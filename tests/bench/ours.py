@@ -121,8 +121,8 @@ def serving_process(parent):
 
 
 def start(build, n_ranks):
-    """How long a job takes whose ranks do nothing."""
-    command = [build / "emunic/emunic", "run", "--quiet", "-n", str(n_ranks), "--", "true"]
+    """How long a job takes whose ranks do nothing, or next to nothing."""
+    command = [build / "emunic/emunic", "run", "--quiet", "-n", str(n_ranks), "--", process.idle_program(n_ranks)]
     return [(f"start{n_ranks}_time", None, process.run_ms(command), "ms")]
 
 
