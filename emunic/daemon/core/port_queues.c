@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "emunic/daemon/core/channel_end.h"
 #include "emunic/daemon/core/part.h"
@@ -21,17 +22,23 @@
 #define ARENA_PAGES      (EMU_CQ_ARENA_BYTES / ARENA_PAGE_BYTES)
 #define CQ_CAPACITY_MAX  (1u << 20)
 
+#define CQS_BYTES (EMU_CQS_MAX * sizeof(struct emu_cq_end))
+
+/* Pages of its own: most ports have a few queues, and what lies on a page that nobody has written takes no memory. */
 int emu_queues_init(struct emu_port_end *port)
 {
+    void *cqs = mmap(NULL, CQS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     port->queues.alarm.ring = emu_channel_end_ring;
-    port->queues.cqs = calloc(EMU_CQS_MAX, sizeof(*port->queues.cqs));
+    port->queues.cqs = cqs == MAP_FAILED ? NULL : cqs;
     port->queues.arena_map = calloc(ARENA_PAGES / 64, sizeof(*port->queues.arena_map));
     return port->queues.cqs && port->queues.arena_map ? 0 : -ENOMEM;
 }
 
 void emu_queues_fini(struct emu_port_end *port)
 {
-    free(port->queues.cqs);
+    if (port->queues.cqs)
+        munmap(port->queues.cqs, CQS_BYTES);
     free(port->queues.arena_map);
 }
 
