@@ -296,6 +296,10 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
         add_setting(words, "mtl", "portals3");
         add_setting(words, "btl", "self"); /* others would be started all the same, and attach to the NIC */
     }
+    if (plan->time) {
+        add_setting(words, "osc_emunic_node_windows", "0");
+        add_setting(words, "osc_emunic_direct", "0");
+    }
     add_default(words, MCA_PREFIX "osc", "osc", plan->is_over_gni ? "emunic,rdma,pt2pt,sm" : "emunic,pt2pt,sm");
     add_default(words, MCA_PREFIX "topo", "topo", "basic");
 }

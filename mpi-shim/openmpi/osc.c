@@ -2,17 +2,18 @@
 /*
  * osc/emunic: which component of Open MPI makes a window.
  *
- *                             over Portals   over gni
- *   MPI_Win_allocate_shared   osc/sm         osc/sm      the memory of a node, for ranks of one node only
- *   MPI_Win_create_dynamic    osc/pt2pt      osc/pt2pt   their calls become messages
- *   all others                osc/pt2pt      osc/rdma
+ *                                    over Portals   over gni
+ *   MPI_Win_allocate_shared          osc/sm         osc/sm      the memory of a node, for ranks of one node only
+ *   MPI_Win_allocate within a node   osc/sm         osc/sm      likewise; not in virtual time (node_windows)
+ *   MPI_Win_create_dynamic           osc/pt2pt      osc/pt2pt   their calls become messages
+ *   all others                       osc/pt2pt      osc/rdma
  *
- * Left to itself, Open MPI would also give osc/sm the windows of MPI_Win_allocate on one node, and their calls would
- * pass the machine by. Calls to dynamic windows on another node never end in osc/rdma. So this component outbids the
- * others and hands the windows on. What osc/rdma accumulates is mended (osc_accumulate.h), and osc/pt2pt is spared
- * flushes of nothing (osc_flush.h).
+ * Calls to dynamic windows on another node never end in osc/rdma. So this component outbids the others and hands the
+ * windows on. What osc/rdma accumulates is mended (osc_accumulate.h), its short puts and gets are done without it
+ * (osc_direct.h), and osc/pt2pt is spared flushes of nothing (osc_flush.h).
  */
 #include "mpi-shim/openmpi/osc_accumulate.h"
+#include "mpi-shim/openmpi/osc_direct.h"
 #include "mpi-shim/openmpi/osc_flush.h"
 
 #include <ompi_config.h>
@@ -24,6 +25,7 @@
 
 #define PRIORITY 200 /* osc/sm bids 100, osc/rdma 101 */
 
+static int register_variables(void);
 static int init(bool enable_progress_threads, bool enable_mpi_threads);
 static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
                      struct opal_info_t *info, int flavor);
@@ -38,6 +40,7 @@ __attribute__((visibility("default"))) ompi_osc_base_component_t mca_osc_emunic_
         OMPI_OSC_BASE_VERSION_3_0_0,
         .mca_component_name = "emunic",
         MCA_BASE_MAKE_VERSION(component, 1, 0, 0),
+        .mca_register_component_params = register_variables,
     },
     .osc_data = { MCA_BASE_METADATA_PARAM_NONE },
     .osc_init = init,
@@ -45,6 +48,24 @@ __attribute__((visibility("default"))) ompi_osc_base_component_t mca_osc_emunic_
     .osc_select = osc_select,
     .osc_finalize = finalize,
 };
+
+static bool has_node_windows;
+static bool has_direct;
+
+static void add_switch(const char *name, const char *meaning, bool *value)
+{
+    *value = true;
+    (void)mca_base_component_var_register(&mca_osc_emunic_component.osc_version, name, meaning, MCA_BASE_VAR_TYPE_BOOL,
+                                          NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY, value);
+}
+
+static int register_variables(void)
+{
+    add_switch("node_windows", "Windows of MPI_Win_allocate of ranks of one node are memory that they share",
+               &has_node_windows);
+    add_switch("direct", "Short puts and gets between nodes are done without Open MPI's component", &has_direct);
+    return OMPI_SUCCESS;
+}
 
 static int init(bool enable_progress_threads, bool enable_mpi_threads)
 {
@@ -70,35 +91,55 @@ static ompi_osc_base_component_t *find(const char *name)
     return NULL;
 }
 
-/* Who makes windows of this flavor; NULL: Open MPI chooses. osc/rdma is there over gni only. */
-static ompi_osc_base_component_t *maker_of(int flavor)
+/* What a window is to be, as Open MPI asks a component. */
+struct wish {
+    struct ompi_win_t *win;
+    void **base;
+    size_t size;
+    int disp_unit;
+    struct ompi_communicator_t *comm;
+    struct opal_info_t *info;
+    int flavor;
+};
+
+static bool can_make(ompi_osc_base_component_t *component, const struct wish *wish)
+{
+    return component && component->osc_query(wish->win, wish->base, wish->size, wish->disp_unit, wish->comm, wish->info,
+                                             wish->flavor) >= 0;
+}
+
+/* Who makes this window; NULL: Open MPI chooses. osc/rdma is there over gni only. osc/sm refuses ranks of two nodes. */
+static ompi_osc_base_component_t *maker_of(const struct wish *wish)
 {
     ompi_osc_base_component_t *rdma = find("rdma");
+    ompi_osc_base_component_t *sm = find("sm");
 
-    if (flavor == MPI_WIN_FLAVOR_SHARED)
+    if (wish->flavor == MPI_WIN_FLAVOR_SHARED)
         return NULL;
-    return flavor == MPI_WIN_FLAVOR_DYNAMIC || !rdma ? find("pt2pt") : rdma;
+    if (wish->flavor == MPI_WIN_FLAVOR_ALLOCATE && has_node_windows && can_make(sm, wish))
+        return sm;
+    return wish->flavor == MPI_WIN_FLAVOR_DYNAMIC || !rdma ? find("pt2pt") : rdma;
 }
 
 static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
                      struct opal_info_t *info, int flavor)
 {
-    ompi_osc_base_component_t *component = maker_of(flavor);
+    struct wish wish = { win, base, size, disp_unit, comm, info, flavor };
 
-    if (!component || component->osc_query(win, base, size, disp_unit, comm, info, flavor) < 0)
-        return -1;
-    return PRIORITY;
+    return can_make(maker_of(&wish), &wish) ? PRIORITY : -1;
 }
 
 static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
                       struct opal_info_t *info, int flavor, int *model)
 {
-    ompi_osc_base_component_t *component = maker_of(flavor);
+    struct wish wish = { win, base, size, disp_unit, comm, info, flavor };
+    ompi_osc_base_component_t *component = maker_of(&wish);
     int r = component->osc_select(win, base, size, disp_unit, comm, info, flavor, model);
 
-    if (r == OMPI_SUCCESS && component == find("rdma"))
-        mo_mend_accumulate(win);
     if (r == OMPI_SUCCESS && component == find("pt2pt"))
         mo_spare_flushes(win);
-    return r;
+    if (r != OMPI_SUCCESS || component != find("rdma"))
+        return r;
+    mo_mend_accumulate(win);
+    return has_direct ? mo_make_direct(win, comm, *base, size, disp_unit) : r;
 }

@@ -21,6 +21,8 @@
 
 #include <gni_pub.h>
 
+#include "mpi-shim/openmpi/osc_transport.h"
+
 #define MG_WILDCARDS    4u    /* datagrams that wait for peers which connect to us */
 #define MG_POSTS        512u  /* puts, gets and atomics at the NIC */
 #define MG_SLOTS        256u  /* bounce buffers of the NIC */
@@ -159,6 +161,7 @@ struct mg_slab;
 
 struct mg {
     mca_btl_base_module_t super;
+    const struct mo_transport *windows; /* second, where osc/emunic looks for it (struct mo_module) */
     opal_mutex_t mutex;
     struct mg_nic nic;
     /* tuning */
@@ -352,6 +355,11 @@ int mg_atomic_cswap(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpo
                     uint64_t remote, mca_btl_base_registration_handle_t *local_handle,
                     mca_btl_base_registration_handle_t *remote_handle, uint64_t compare, uint64_t value, int flags,
                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data);
+
+/* ---- btl_window.c ---- */
+
+/* Once: tells osc/emunic how to reach windows. */
+void mg_offer_windows(void);
 
 /* ---- btl_progress.c ---- */
 

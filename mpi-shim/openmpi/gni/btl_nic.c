@@ -165,6 +165,7 @@ int mg_open(void)
     if (mg.peers && mg_make_fragments() == 0 && mg_make_posts() == 0 && attach() == 0 && make_queues() == 0 &&
         make_slots() == 0 && mg_make_cache() == 0 && mg_listen() == 0 && tell_others() == 0) {
         gnii_rounds_begin(mg.nic.nic);
+        mg_offer_windows();
         mg.super.btl_atomic_flags = mg_atomics(mg.nic.device);
         return 0;
     }

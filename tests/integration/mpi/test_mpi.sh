@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the installed Open MPI over the emulated machine.
-#   test_mpi.sh EMUNIC SUITE WINDOWS ENDLESS KIND PERF
-# the command, mpi_suite, mpi_windows, mpi_endless, over which component (gni or portals), and mpi_perf of tests/live
+#   test_mpi.sh EMUNIC SUITE WINDOWS ENDLESS KIND PERF DIRECT
+# the command, mpi_suite, mpi_windows, mpi_endless, over which component (gni or portals), mpi_perf of tests/live, and
+# mpi_direct
 # shellcheck source=../cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 
@@ -11,8 +12,9 @@ windows=$3
 endless=$4
 kind=$5
 perf=$6
+direct=$7
 # What each program does that is given no names.
-declare -A n_cases=(["$suite"]=20 ["$windows"]=5)
+declare -A n_cases=(["$suite"]=20 ["$windows"]=5 ["$direct"]=7)
 
 expect_all_cases() {
     expect_status 0
@@ -184,6 +186,47 @@ test_windows_of_osc_rdma() {
     expect_out '^ok shared$'
 }
 
+# What osc/emunic does itself of puts and gets, with and without what it does them by.
+test_short_puts_and_gets_of_locked_windows() {
+    local options
+    for options in '-n 2' '-n 3 --datapath routed --machine gemini' '-n 4 --ppn 2 --machine gemini' '-n 2 --ppn 2'; do
+        # shellcheck disable=SC2086
+        call run --mpi="$kind" $options -- "$direct"
+        expect_all_cases "$direct"
+    done
+    EMUNIC_MEMORY=cma call run --mpi="$kind" -n 2 -- "$direct"
+    expect_all_cases "$direct"
+    call run --mpi="$kind" -n 3 --time virtual -- "$direct" pieces mixed
+    expect_status 0
+    call run --mpi="$kind" -n 2 -- "$direct" alone
+    expect_status 0
+}
+
+# One-sided calls of 100000 puts: bytes of the flow, nanoseconds of the processor for one.
+puts_of() {
+    call run --mpi=gni -n 2 --ppn 1 --machine aries --json "$dir/json" "$@" -- "$direct" time
+    expect_status 0
+    awk '$1 == "time" { print $2 }' <<<"$out"
+    python3 -c 'import json, sys; print(sum(flow["payload_bytes"] for flow in json.load(open(sys.argv[1]))["flows"]))' "$dir/json"
+}
+
+test_what_lies_outside_of_a_window_is_refused() {
+    [ "$kind" = gni ] || return 0
+    call run --mpi=gni -n 2 -- "$direct" outside
+    expect_status 0
+}
+
+# They take less than half of the processor's time, and the machine has carried each of them.
+test_direct_puts_are_short_and_counted() {
+    [ "$kind" = gni ] || return 0
+    local -a with without
+    mapfile -t with < <(puts_of)
+    mapfile -t without < <(puts_of -x OMPI_MCA_osc_emunic_direct=0)
+    [ $((2 * with[0])) -lt "${without[0]}" ] || bad "${with[0]} ns, without ${without[0]} ns"
+    [ "${with[1]}" -ge 800000 ] || bad "${with[1]} bytes"
+    [ "${with[1]}" -le $((without[1] + 4000)) ] || bad "${with[1]} bytes, without ${without[1]}"
+}
+
 # osc/pt2pt would ask all others in each of 2000 flushes.
 test_flushes_of_nothing_send_nothing() {
     [ "$kind" = portals ] || return 0
@@ -220,6 +263,8 @@ test_spawned_processes_are_refused_with_a_message() {
 run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_the_daemon \
     sixteen_ranks_exchange_everything everything_works_in_virtual_time virtual_time_is_the_same_each_time \
     a_message_costs_what_the_library_takes_at_each_end small_limits_lose_nothing collective_engines_do_small_calls \
-    windows_of_osc_rdma dynamic_windows_become_messages flushes_of_nothing_send_nothing a_fortran_program_runs \
+    windows_of_osc_rdma short_puts_and_gets_of_locked_windows direct_puts_are_short_and_counted \
+    what_lies_outside_of_a_window_is_refused \
+    dynamic_windows_become_messages flushes_of_nothing_send_nothing a_fortran_program_runs \
     a_killed_rank_ends_the_job_with_one_line without_the_option_a_program_of_mpi_is_told_which_is_missing \
     auto_takes_what_the_machine_had another_message_layer_ends_the_job spawned_processes_are_refused_with_a_message
