@@ -50,6 +50,7 @@
 #include "emunic/client/lane.h"
 #include "libugni/src/device.h"
 #include "libugni/src/handle_target.h"
+#include "libugni/src/smsg_now.h"
 #include "libugni/src/stats.h"
 #include "libugni/src/ugni.h"
 
@@ -66,6 +67,8 @@ enum {
     WORD_PAST = 6,     /* owner writes: the hello of the connection that ended last */
     WORD_OWN = 7,      /* owner writes: what it has said last */
 };
+
+#define STREAM_FROM 2u /* messages that were there without an empty look between them */
 
 #define SLOT_STARVES 1u /* the sender has no credit left after this one */
 #define SLOT_EARLY   2u /* it does not know yet whether we are there; the entry has a tag */
@@ -670,7 +673,19 @@ struct message {
     struct emu_lane_piece data;
     uint32_t msg_id;
     uint8_t tag;
+    bool *is_over; /* set where it is delivered without an entry; NULL: it shall have one */
 };
+
+/* What its completion entry needs, which is about to come or there. */
+static inline void expect_entry(struct gnii_ep *ep, uint32_t msg_id)
+{
+    struct gnii_cq *cq = ep->cq;
+
+    cq->sends[cq->sends_tail++ & cq->sends_mask] =
+        (struct gnii_send){ .ep = ep, .msg_id = msg_id, .stamp = stamp_of(ep->smsg->out_mark, ep->smsg->sent) };
+    ep->outstanding++;
+    cq->in_use++;
+}
 
 static inline gni_return_t send_message(struct gnii_ep *ep, const struct message *m, enum gnii_stat *stall_out)
 {
@@ -705,20 +720,21 @@ static inline gni_return_t send_message(struct gnii_ep *ep, const struct message
     }
     if (s->sent == 0)
         say_hello(ep);
-    if (put_by_lane(ep, slot_addr, &message, (struct emu_lane_event){ .event = remote_event }))
-        emu_lane_complete(ep->nic->port.direct, ep->cq->index, &ep->cq->consumer, source_event);
-    else if (!put_message(ep, slot_addr, pieces, source_event, remote_event)) {
+    if (put_by_lane(ep, slot_addr, &message, (struct emu_lane_event){ .event = remote_event })) {
+        if (m->is_over)
+            *m->is_over = true;
+        else
+            emu_lane_complete(ep->nic->port.direct, ep->cq->index, &ep->cq->consumer, source_event);
+    } else if (!put_message(ep, slot_addr, pieces, source_event, remote_event)) {
         *stall_out = GNII_STAT_SMSG_BUFF_CREDITS_STALL;
         return GNI_RC_NOT_DONE;
     }
-    ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] =
-        (struct gnii_send){ .ep = ep, .msg_id = m->msg_id, .stamp = stamp_of(s->out_mark, s->sent) };
+    if (!m->is_over || !*m->is_over)
+        expect_entry(ep, m->msg_id);
     s->sent++;
     if (++s->out_slot == s->out_credits)
         s->out_slot = 0;
     expect_stream(s);
-    ep->outstanding++;
-    ep->cq->in_use++;
     return GNI_RC_SUCCESS;
 }
 
@@ -750,21 +766,16 @@ void gnii_smsg_fill_hole(struct gnii_ep *ep, uint64_t stamp)
     emu_port_submit(&ep->nic->port);
 }
 
-gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t header_length, void *data,
-                              uint32_t data_length, uint32_t msg_id, uint8_t tag)
+static inline gni_return_t send_or_relax(struct gnii_ep *ep, const struct message *m)
 {
-    const struct message m = { { header, header_length }, { data, data_length }, msg_id, tag };
-    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
     gni_return_t rc = GNI_RC_INVALID_PARAM;
     enum gnii_stat stall = GNII_STAT_SMSG_REQ_STALL;
     bool is_again = false;
 
-    if (!ep || tag == GNI_SMSG_ANY_TAG || (!header && header_length > 0) || (!data && data_length > 0))
-        return GNI_RC_INVALID_PARAM;
     do {
         emu_biased_lock(&ep->nic->lock);
         if (ep->smsg && ep->cq)
-            rc = send_message(ep, &m, &stall);
+            rc = send_message(ep, m, &stall);
         emu_biased_unlock(&ep->nic->lock);
         if (rc != GNI_RC_NOT_DONE)
             return rc;
@@ -776,6 +787,30 @@ gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t he
     return rc;
 }
 
+gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t header_length, void *data,
+                              uint32_t data_length, uint32_t msg_id, uint8_t tag)
+{
+    const struct message m = { { header, header_length }, { data, data_length }, msg_id, tag, NULL };
+    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
+
+    if (!ep || tag == GNI_SMSG_ANY_TAG || (!header && header_length > 0) || (!data && data_length > 0))
+        return GNI_RC_INVALID_PARAM;
+    return send_or_relax(ep, &m);
+}
+
+gni_return_t gnii_smsg_send_now(gni_ep_handle_t ep_hndl, const struct gnii_smsg_message *message, bool *is_over)
+{
+    const struct message m = { { message->header, message->header_bytes },
+                               { message->data, message->data_bytes },
+                               message->msg_id,
+                               message->tag,
+                               is_over };
+    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
+
+    *is_over = false;
+    return ep ? send_or_relax(ep, &m) : GNI_RC_INVALID_PARAM;
+}
+
 gni_return_t GNI_SmsgSend(gni_ep_handle_t ep_hndl, void *header, uint32_t header_length, void *data,
                           uint32_t data_length, uint32_t msg_id)
 {
@@ -783,6 +818,21 @@ gni_return_t GNI_SmsgSend(gni_ep_handle_t ep_hndl, void *header, uint32_t header
 }
 
 /* ---- receiving ---- */
+
+/*
+ * The line of the next message comes while the program works on this one. Where messages come faster than they are
+ * taken, that of the one behind it does, too, because a line takes longer from the sender's cache than the work.
+ */
+static inline void expect_messages(struct gnii_ep *ep)
+{
+    struct gnii_smsg *s = ep->smsg;
+    uint32_t slot = s->in_slot + 1 == s->in_credits ? 0 : s->in_slot + 1;
+
+    atomic_store_explicit(&ep->nic->next_slot, in_slot(s), memory_order_relaxed);
+    __builtin_prefetch(in_slot(s));
+    if (++s->in_a_row > STREAM_FROM)
+        __builtin_prefetch((const uint8_t *)(uintptr_t)(s->in_addr + CONTROL_BYTES + slot * s->in_stride_bytes));
+}
 
 static inline void release_slot(struct gnii_ep *ep)
 {
@@ -795,8 +845,7 @@ static inline void release_slot(struct gnii_ep *ep)
     s->taken++;
     if (++s->in_slot == s->in_credits)
         s->in_slot = 0;
-    atomic_store_explicit(&ep->nic->next_slot, in_slot(s), memory_order_relaxed);
-    __builtin_prefetch(in_slot(s));
+    expect_messages(ep);
     if (peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
         return_credits(ep, peer_starves);
 }
@@ -824,6 +873,7 @@ static inline gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *
 
     if (!s->has_current && !message_waits(s)) {
         s->empty_looks++;
+        s->in_a_row = 0;
         if (!gnii_nic_is_lost(ep->nic))
             return GNI_RC_NOT_DONE;
         gnii_nic_tell_loss(ep->nic);

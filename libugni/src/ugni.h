@@ -180,6 +180,7 @@ struct gnii_smsg {
     uint32_t in_slot;       /* of the next one: taken modulo in_credits, without the division */
     uint64_t returned;      /* of those, told to the peer */
     uint32_t empty_looks;   /* since the last message */
+    uint32_t in_a_row;      /* messages since the last empty look */
     uint32_t early_event;   /* data of the entries of its early messages; valid with has_early */
     bool has_early;
     bool has_current;

@@ -13,6 +13,7 @@
 #include <opal/datatype/opal_convertor.h>
 
 #include "emunic/client/message_cost.h"
+#include "libugni/src/smsg_now.h"
 
 #define AT_A_TIME 32 /* messages of one peer before it is another one's turn */
 
@@ -40,13 +41,15 @@ static void pay(mca_btl_base_tag_t tag)
 /* False: it has to wait. */
 static bool launch(struct mca_btl_base_endpoint_t *peer, struct iovec head, struct iovec tail, mca_btl_base_tag_t tag)
 {
-    gni_return_t rc = GNI_SmsgSendWTag(peer->ep, head.iov_base, (uint32_t)head.iov_len, tail.iov_base,
-                                       (uint32_t)tail.iov_len, peer->rank, tag);
+    const struct gnii_smsg_message message = { head.iov_base,          tail.iov_base, (uint32_t)head.iov_len,
+                                               (uint32_t)tail.iov_len, peer->rank,    tag };
+    bool is_over;
+    gni_return_t rc = gnii_smsg_send_now(peer->ep, &message, &is_over);
 
     if (rc == GNI_RC_NOT_DONE)
         return false;
-    mg_must(rc, "GNI_SmsgSendWTag");
-    mg.nic.n_own++;
+    mg_must(rc, "gnii_smsg_send_now");
+    mg.nic.n_own += is_over ? 0 : 1;
     return true;
 }
 

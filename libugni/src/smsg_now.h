@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Short messages without completion entries. Private: exported by libugni.so for message layers of this project, in no
+ * installed header.
+ */
+#ifndef LIBUGNI_SMSG_NOW_H
+#define LIBUGNI_SMSG_NOW_H
+
+#include <stdbool.h>
+
+#include <gni_pub.h>
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+struct gnii_smsg_message {
+    const void *header;
+    const void *data; /* behind it; NULL: nothing */
+    uint32_t header_bytes;
+    uint32_t data_bytes;
+    uint32_t msg_id;
+    uint8_t tag; /* not GNI_SMSG_ANY_TAG */
+};
+
+/*
+ * GNI_SmsgSendWTag(), but a message that is delivered when the call returns has no completion entry: *is_over. It could
+ * only have told that. On the direct path all messages are so, on others none. Any thread.
+ */
+gni_return_t gnii_smsg_send_now(gni_ep_handle_t ep_hndl, const struct gnii_smsg_message *message, bool *is_over);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#endif
