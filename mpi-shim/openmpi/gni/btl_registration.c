@@ -60,6 +60,15 @@ void mg_free_cache(void)
     mg.rcache = NULL;
 }
 
+/*
+ * Only windows want atomics. They are registered each time: where a program frees the memory of a window before the
+ * window, the cache would end the job.
+ */
+static uint32_t cache_flags(uint32_t flags)
+{
+    return flags & MCA_BTL_REG_FLAG_REMOTE_ATOMIC ? MCA_RCACHE_FLAGS_CACHE_BYPASS : 0;
+}
+
 mca_btl_base_registration_handle_t *mg_register(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer,
                                                 void *base, size_t size, uint32_t flags)
 {
@@ -68,7 +77,7 @@ mca_btl_base_registration_handle_t *mg_register(struct mca_btl_base_module_t *bt
 
     (void)btl;
     (void)peer;
-    if (mg.rcache->rcache_register(mg.rcache, base, size, 0, access, &registration) != OPAL_SUCCESS)
+    if (mg.rcache->rcache_register(mg.rcache, base, size, cache_flags(flags), access, &registration) != OPAL_SUCCESS)
         return NULL;
     return &((struct mg_registration *)registration)->handle;
 }

@@ -239,6 +239,34 @@ static void many(void)
     }
 }
 
+/* The memory goes before its window does. Other memory at the same address is another's in long messages. */
+static void freed(void)
+{
+    enum { BYTES = 4 << 20 };
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+
+    for (int i = 0; i < 3; i++) {
+        unsigned char *memory = bytes(BYTES), *out = bytes(BYTES), *in;
+        MPI_Win win;
+
+        fill(out, BYTES, rank, i);
+        MPI_Win_create(memory, BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+        MPI_Win_fence(0, win);
+        MPI_Put(out, BYTES, MPI_BYTE, next, 0, BYTES, MPI_BYTE, win);
+        MPI_Win_fence(0, win);
+        check(memory, BYTES, before, i);
+        free(memory);
+        in = bytes(BYTES);
+        MPI_Sendrecv(out, BYTES, MPI_BYTE, next, i, in, BYTES, MPI_BYTE, before, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        check(in, BYTES, before, i);
+        MPI_Win_free(&win);
+        MPI_Sendrecv(in, BYTES, MPI_BYTE, before, i, out, BYTES, MPI_BYTE, next, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        check(out, BYTES, rank, i);
+        free(in);
+        free(out);
+    }
+}
+
 /* Outside of an epoch nothing is done, as ever. */
 static void refused(void)
 {
@@ -348,11 +376,12 @@ static void alone(void)
 }
 
 static const struct mpi_case cases[] = {
-    { "pieces", pieces }, { "derived", derived }, { "locked", locked },   { "mixed", mixed },   { "polled", polled },
-    { "many", many },     { "refused", refused }, { "outside", outside }, { "time", put_time }, { "alone", alone },
+    { "pieces", pieces }, { "derived", derived }, { "locked", locked },   { "mixed", mixed },
+    { "polled", polled }, { "many", many },       { "freed", freed },     { "refused", refused },
+    { "time", put_time }, { "alone", alone },     { "outside", outside },
 };
 
 int main(int argc, char **argv)
 {
-    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), 3); /* outside, time, alone */
+    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), 3); /* time, alone, outside */
 }

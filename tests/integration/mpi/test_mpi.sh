@@ -14,7 +14,7 @@ kind=$5
 perf=$6
 direct=$7
 # What each program does that is given no names.
-declare -A n_cases=(["$suite"]=20 ["$windows"]=5 ["$direct"]=7)
+declare -A n_cases=(["$suite"]=20 ["$windows"]=5 ["$direct"]=8)
 
 expect_all_cases() {
     expect_status 0
