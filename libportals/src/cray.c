@@ -238,8 +238,8 @@ void p3_rounds_end_one(ptl_handle_ni_t handle, bool may_yield)
 
     if (!ni)
         return;
+    p3_unlock_ni(ni); /* other threads have things to do while this one rests */
     emu_port_end_round(&ni->p.port, may_yield);
-    p3_unlock_ni(ni);
 }
 
 int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_bytes, const struct p3_message *message,

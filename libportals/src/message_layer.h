@@ -60,7 +60,7 @@ void p3_rounds_begin(ptl_handle_ni_t ni);
 
 /*
  * A round has found nothing: gives the core away where others want it, unless the caller does that itself. Now and then
- * it looks whether emunic lives. Any thread, without locks of the caller.
+ * it looks whether emunic lives. Any thread, without locks of the caller; nobody closes the interface meanwhile.
  */
 void p3_rounds_end_one(ptl_handle_ni_t ni, bool may_yield);
 
