@@ -242,6 +242,16 @@ void p3_rounds_end_one(ptl_handle_ni_t handle, bool may_yield)
     emu_port_end_round(&ni->p.port, may_yield);
 }
 
+void p3_rounds_stir(ptl_handle_ni_t handle)
+{
+    struct p3_ni *ni = p3_lock_ni(handle);
+
+    if (!ni)
+        return;
+    emu_port_stir(&ni->p.port);
+    p3_unlock_ni(ni);
+}
+
 int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_bytes, const struct p3_message *message,
                bool *is_over)
 {

@@ -64,6 +64,9 @@ void p3_rounds_begin(ptl_handle_ni_t ni);
  */
 void p3_rounds_end_one(ptl_handle_ni_t ni, bool may_yield);
 
+/* As gnii_rounds_stir(). Any thread, without locks of the caller. */
+void p3_rounds_stir(ptl_handle_ni_t ni);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

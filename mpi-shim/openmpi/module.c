@@ -18,6 +18,9 @@
 #include <opal/mca/pmix/pmix.h>
 #include <opal/runtime/opal_progress.h>
 
+#include "libportals/src/message_layer.h"
+#include "mpi-shim/openmpi/looks.h"
+
 #define PATIENCE_S 3 /* as in gni/btl_module.c */
 
 extern mca_mtl_base_component_t mca_mtl_portals3_component;
@@ -105,6 +108,11 @@ static void place(struct ompi_proc_t *proc, ptl_process_id_t id)
         proc->super.proc_flags = OPAL_PROC_NON_LOCAL;
 }
 
+static void stir(void)
+{
+    p3_rounds_stir(mp3.ni);
+}
+
 static int add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs)
 {
     (void)mtl;
@@ -133,6 +141,7 @@ static int add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_pr
     if (!mp3.is_progressing) {
         mp3.is_progressing = true;
         mp3_mend_buffered();
+        looks_begin(stir);
         opal_progress_register(mp3_progress);
     }
     return OMPI_SUCCESS;

@@ -17,6 +17,9 @@
 #include <opal/mca/hwloc/base/base.h>
 #include <opal/mca/pmix/pmix.h>
 
+#include "libugni/src/poll_rounds.h"
+#include "mpi-shim/openmpi/looks.h"
+
 #define PATIENCE_S 3
 
 static int add_procs(struct mca_btl_base_module_t *btl, size_t n, struct opal_proc_t **procs,
@@ -121,6 +124,11 @@ static int add_proc(struct opal_proc_t *proc, struct mca_btl_base_endpoint_t **p
     return *peer_out ? OPAL_SUCCESS : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
+static void stir(void)
+{
+    gnii_rounds_stir(mg.nic.nic);
+}
+
 /* This process itself, too: one-sided calls want its atomics to be the NIC's. */
 static int add_procs(struct mca_btl_base_module_t *btl, size_t n, struct opal_proc_t **procs,
                      struct mca_btl_base_endpoint_t **peers, struct opal_bitmap_t *reachable)
@@ -134,6 +142,7 @@ static int add_procs(struct mca_btl_base_module_t *btl, size_t n, struct opal_pr
         if (reachable)
             opal_bitmap_set_bit(reachable, (int)i);
     }
+    looks_begin(stir);
     return OPAL_SUCCESS;
 }
 

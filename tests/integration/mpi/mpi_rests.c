@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls that find nothing, on one core for all.
+ *
+ *   mpi_rests           looks: MPI_Test, MPI_Iprobe and their like
+ *   mpi_rests threads   sends beside a thread that waits
+ *
+ * Prints "ok NAME" for each case, from rank 0. Who waits rests, because others want the core. A program that looks
+ * between pieces of work must not rest for it, and a thread that rests must not hold up others. The kernel counts a
+ * yield as no sleep.
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define LOOKS      1000
+#define SENDS      50
+#define WORK_NS    3000000 /* after so long a thread that waits rests */
+#define TAG_NEVER  1
+#define TAG_TURN   2
+#define TAG_STREAM 3
+#define TAG_END    4
+
+typedef int look_fn(MPI_Request *requests);
+
+static int rank;
+static int failed;
+
+static void check(int is_right, const char *what)
+{
+    if (is_right)
+        return;
+    failed = 1;
+    fprintf(stderr, "rank %d: %s\n", rank, what);
+}
+
+static void end_case(const char *name)
+{
+    int any;
+
+    MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (any) {
+        MPI_Finalize();
+        exit(1);
+    }
+    if (rank == 0)
+        printf("ok %s\n", name);
+}
+
+/* Before MPI_Init: all ranks and their threads get one core, which no other setting lets MPI give away. */
+static void crowd(void)
+{
+    cpu_set_t set, one;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+        for (int i = 0; i < CPU_SETSIZE; i++) {
+            if (!CPU_ISSET(i, &set))
+                continue;
+            CPU_ZERO(&one);
+            CPU_SET(i, &one);
+            sched_setaffinity(0, sizeof(one), &one);
+            break;
+        }
+    }
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
+}
+
+static long count_sleeps(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+/* ---- looks: what has come, which is nothing ---- */
+
+static int look_test(MPI_Request *requests)
+{
+    int flag;
+
+    MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+static int look_testany(MPI_Request *requests)
+{
+    int flag, index;
+
+    MPI_Testany(2, requests, &index, &flag, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+static int look_testall(MPI_Request *requests)
+{
+    int flag;
+
+    MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE);
+    return flag;
+}
+
+static int look_testsome(MPI_Request *requests)
+{
+    int n, indices[2];
+
+    MPI_Testsome(2, requests, &n, indices, MPI_STATUSES_IGNORE);
+    return n;
+}
+
+static int look_iprobe(MPI_Request *requests)
+{
+    int flag;
+
+    (void)requests;
+    MPI_Iprobe(MPI_ANY_SOURCE, TAG_NEVER, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+static int look_improbe(MPI_Request *requests)
+{
+    MPI_Message message;
+    int flag;
+
+    (void)requests;
+    MPI_Improbe(MPI_ANY_SOURCE, TAG_NEVER, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+/* Rank 0 looks while the other one waits. */
+static void look(const char *name, look_fn *fn)
+{
+    MPI_Request requests[2];
+    int values[2], other = 1 - rank;
+    int n = 0;
+
+    for (int i = 0; i < 2; i++)
+        MPI_Irecv(&values[i], 1, MPI_INT, other, TAG_TURN, MPI_COMM_WORLD, &requests[i]);
+    if (rank == 0) {
+        char text[80];
+        long sleeps = count_sleeps();
+
+        for (int i = 0; i < LOOKS; i++)
+            n += fn(requests);
+        sleeps = count_sleeps() - sleeps;
+        snprintf(text, sizeof(text), "%s: %d looks, and %ld sleeps", name, LOOKS, sleeps);
+        check(sleeps <= LOOKS / 10, text);
+        check(n == 0, "something has come that nobody has sent");
+    } else {
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    for (int i = 0; i < 2; i++)
+        MPI_Send(&n, 1, MPI_INT, other, TAG_TURN, MPI_COMM_WORLD);
+    if (rank == 0)
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    end_case(name);
+}
+
+/* ---- threads ---- */
+
+static void work(void)
+{
+    struct timespec begin, now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    do {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    } while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < WORK_NS);
+}
+
+static void *wait_for_end(void *argument)
+{
+    int value;
+
+    (void)argument;
+    MPI_Recv(&value, 1, MPI_INT, 1, TAG_END, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return NULL;
+}
+
+static void send_beside_a_wait(void)
+{
+    int value = 0;
+
+    if (rank == 0) {
+        pthread_t thread;
+        char text[80];
+        long sleeps = 0;
+
+        pthread_create(&thread, NULL, wait_for_end, NULL);
+        for (int i = 0; i < SENDS; i++) {
+            long before;
+
+            work();
+            before = count_sleeps();
+            MPI_Send(&i, 1, MPI_INT, 1, TAG_STREAM, MPI_COMM_WORLD);
+            sleeps += count_sleeps() - before;
+        }
+        snprintf(text, sizeof(text), "%d sends beside a thread that waits, and %ld sleeps", SENDS, sleeps);
+        check(sleeps <= SENDS / 5, text);
+        pthread_join(thread, NULL);
+    } else {
+        for (int i = 0; i < SENDS; i++) {
+            MPI_Recv(&value, 1, MPI_INT, 0, TAG_STREAM, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            check(value == i, "a message is not in its place");
+        }
+        MPI_Send(&value, 1, MPI_INT, 0, TAG_END, MPI_COMM_WORLD);
+    }
+    end_case("send_beside_a_wait");
+}
+
+int main(int argc, char **argv)
+{
+    int has_threads = argc > 1 && strcmp(argv[1], "threads") == 0;
+    int provided;
+
+    crowd();
+    MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (has_threads) {
+        send_beside_a_wait();
+    } else {
+        look("test", look_test);
+        look("testany", look_testany);
+        look("testall", look_testall);
+        look("testsome", look_testsome);
+        look("iprobe", look_iprobe);
+        look("improbe", look_improbe);
+    }
+    MPI_Finalize();
+    return 0;
+}
