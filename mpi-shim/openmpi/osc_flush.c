@@ -117,10 +117,11 @@ static int osc_rget_accumulate(const void *origin, int n, struct ompi_datatype_t
                                         target_type, op, win, request);
 }
 
+/* With the promise that nobody else locks osc/pt2pt sends no request, and each long put waits for its answer. */
 static int osc_lock(int kind, int target, int assert, struct ompi_win_t *win)
 {
     set_flushed(win, false);
-    return of_pt2pt.osc_lock(kind, target, assert, win);
+    return of_pt2pt.osc_lock(kind, target, assert & ~MPI_MODE_NOCHECK, win);
 }
 
 static int osc_unlock(int target, struct ompi_win_t *win)
@@ -132,7 +133,7 @@ static int osc_unlock(int target, struct ompi_win_t *win)
 static int osc_lock_all(int assert, struct ompi_win_t *win)
 {
     set_flushed(win, false);
-    return of_pt2pt.osc_lock_all(assert, win);
+    return of_pt2pt.osc_lock_all(assert & ~MPI_MODE_NOCHECK, win);
 }
 
 static int osc_unlock_all(struct ompi_win_t *win)
