@@ -321,8 +321,9 @@ def share(mine):
 
 GROUPS = (("S, P, Q: held against the source", lambda f: f.line["kind"] in "SPQ"),
           ("K: fitted to the source", lambda f: f.line["kind"] == "K"),
-          ("A: structure", lambda f: f.line["kind"] == "A" and not f.line["id"].startswith("AUD-")),
-          ("audits", lambda f: f.line["id"].startswith("AUD-")))
+          ("A: structure", lambda f: f.line["kind"] == "A" and not f.line["id"].startswith(("AUD-", "KEY-"))),
+          ("audits", lambda f: f.line["id"].startswith("AUD-")),
+          ("values of the machine files", lambda f: f.line["id"].startswith("KEY-")))
 
 
 def counts(figures, write):
@@ -338,7 +339,7 @@ def counts(figures, write):
 
 def by_machine(figures, write):
     write("| machine | " + " | ".join(name.split(":")[0] for name, _ in GROUPS) + " | failing |")
-    write("|---|---|---|---|---|---|")
+    write("|---" * (len(GROUPS) + 2) + "|")
     for machine in dict.fromkeys(f.machine for f in figures):
         mine = [f for f in figures if f.machine == machine]
         bad = sorted({experiment_of(f) for f in mine if not f.passed}, key=natural)
@@ -370,7 +371,8 @@ INTRODUCTION = """Each figure has a *class*, which the code checks. *Measured*: 
 counted on the built machine. *Fitted*: a parameter was chosen so that it comes out, so it proves nothing. *Formula*:
 computed from parameters or other figures. Its *kind* is what the source has: A a structure, S a simulated value, P a
 value to predict with parameters fitted elsewhere, Q a shape or an order, K a value to fit to. The first row of the
-first table is the evidence; audits look for deadlock and have no source.""".replace("\n", " ")
+first table is the evidence; audits look for deadlock and have no source, and the rows KEY- hold values that no figure
+feels against their arithmetic ([mutations](mutations.md)), so that they cannot change unseen.""".replace("\n", " ")
 
 RUNS = """A row's last cell names the size of its run and the version of the sources that ran; "-dirty" is
 with changes that were not yet in that version. *Full* runs have three

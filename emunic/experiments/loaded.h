@@ -80,5 +80,8 @@ int emu_xt3_saturated(struct emu_exp *x);      /* LOAD-5 */
 int emu_xt3_half(struct emu_exp *x);           /* LOAD-6 */
 int emu_redstorm_saturated(struct emu_exp *x); /* LOAD-7 */
 int emu_redstorm_half(struct emu_exp *x);      /* LOAD-8 */
+int emu_gemini_nics(struct emu_exp *x);        /* LOAD-9 */
+int emu_aries_nics(struct emu_exp *x);         /* LOAD-10 */
+int emu_xd1_tree(struct emu_exp *x);           /* LOAD-11 */
 
 #endif

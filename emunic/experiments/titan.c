@@ -3,6 +3,8 @@
  * Titan: the table of its experiments (spec/machines.md 3.5 and 1.4).
  */
 #include "emunic/experiments/titan.h"
+#include "emunic/experiments/loaded.h"
+#include "emunic/experiments/values.h"
 
 const struct emu_experiment emu_titan_experiments[] = {
     { "TITAN-1", "gemini", "A", "C", EMU_EXP_ANALYTIC, "rates of the classes of links", emu_titan_links },
@@ -32,5 +34,9 @@ const struct emu_experiment emu_titan_experiments[] = {
     { "TITAN-18", "gemini", "F", "-", EMU_EXP_LIVE, "two slow Geminis of 9 600 are named" },
     { "AUD-TITAN", "gemini", "A", "C", EMU_EXP_ANALYTIC, "routing is free of deadlock with 0, 1, 2 dead Geminis",
       emu_titan_audit },
+    { "LOAD-9", "gemini", "S", "M", EMU_EXP_PACKETS, "rate of NICs, one way, both ways, incast (ours)",
+      emu_gemini_nics },
+    { "KEY-TITAN", "gemini", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
+      emu_values_titan },
     { 0 },
 };

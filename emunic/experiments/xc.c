@@ -3,6 +3,8 @@
  * Cray XC: the table of its experiments (spec/machines.md 2.5 and 1.4).
  */
 #include "emunic/experiments/xc.h"
+#include "emunic/experiments/loaded.h"
+#include "emunic/experiments/values.h"
 
 const struct emu_experiment emu_xc_experiments[] = {
     { "XC-1", "aries", "K", "K", EMU_EXP_PACKETS, "latency of a put of 8 bytes", emu_xc_put_latency },
@@ -63,5 +65,9 @@ const struct emu_experiment emu_xc_experiments[] = {
       emu_xc_rule_table },
     { "AUD-XC", "aries", "A", "C", EMU_EXP_ANALYTIC, "routing is free of deadlock: acyclic, ten hops, four channels",
       emu_xc_audit },
+    { "LOAD-10", "aries", "S", "M", EMU_EXP_PACKETS, "rate of NICs, one way, both ways, incast (ours)",
+      emu_aries_nics },
+    { "KEY-XC", "aries", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
+      emu_values_xc },
     { 0 },
 };

@@ -638,7 +638,9 @@ int emu_xc_outstanding(struct emu_exp *x)
         struct emu_machine *m;
         char spec[80];
 
-        snprintf(spec, sizeof(spec), "aries:groups=2,outstanding_packets=%u", windows[w]);
+        snprintf(spec, sizeof(spec), "aries:groups=2");
+        if (w < 2) /* the largest is the machine file's own */
+            snprintf(spec, sizeof(spec), "aries:groups=2,outstanding_packets=%u", windows[w]);
         r = emu_exp_machine(x, spec, &m);
         for (int t = 0; t < 4 && r == 0; t++) {
             struct emu_nic_setup setup = setup_of(x, m);

@@ -19,6 +19,7 @@
 
 #include "emunic/experiments/loaded.h"
 #include "emunic/experiments/tables.h"
+#include "emunic/experiments/values.h"
 #include "emunic/fabric/direct_connect.h"
 #include "emunic/fabric/fat_tree.h"
 
@@ -385,7 +386,11 @@ const struct emu_experiment emu_xd1_experiments[] = {
       emu_xd1_saturated },
     { "LOAD-4", "xd1", "S", "M", EMU_EXP_PACKETS, "uniform traffic: RapidArray links busy, saturation (ours)",
       emu_xd1_half },
+    { "LOAD-11", "xd1-fat-tree", "S", "M", EMU_EXP_PACKETS, "fat tree: full switches, uplinks, incast (ours)",
+      emu_xd1_tree },
     { "AUD-XD1", "xd1", "A", "C", EMU_EXP_ANALYTIC, "deadlock audit of direct connect and fat tree, with faults",
       run_aud_xd1 },
+    { "KEY-XD1", "xd1", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
+      emu_values_xd1 },
     { 0 },
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cray XD1 under load: LOAD-3 and LOAD-4. The sources have no such measurement; each figure is arithmetic on their
+ * Cray XD1 under load: LOAD-3, LOAD-4 and LOAD-11. The sources have no such measurement; each figure is arithmetic on their
  * numbers (spec/machines.md 7), and its tolerance was written down before the first run.
  *
  * Rates are of payload. A RapidArray link carries 0.725 GB/s each way: 2.9 GB/s both ways over the two of a node
@@ -16,18 +16,20 @@
 #include "emunic/experiments/loaded.h"
 #include "emunic/fabric/direct_connect.h"
 
-enum { PER_CHASSIS = 6, CHASSIS = 6, NODES = 36 };
+enum { PER_CHASSIS = 6, CHASSIS = 6, NODES = 36, TREE_CHASSIS = 12 };
 
 static const struct loaded_spec full = { .warm_ns = 50000, .measure_ns = 200000 };
 
 /* Each node of a chassis to the node in its place, so many chassis on. All together, or one chassis alone. */
 static double chassis_shift(struct loaded *l, uint32_t shift, uint32_t n_chassis)
 {
+    uint32_t n_nodes = emu_machine_n_nodes(l->m);
+
     loaded_silence(l);
     for (uint32_t nid = 0; nid < n_chassis * PER_CHASSIS; nid++)
-        loaded_send(l, nid, (nid + shift * PER_CHASSIS) % NODES);
+        loaded_send(l, nid, (nid + shift * PER_CHASSIS) % n_nodes);
     loaded_run(l, &full);
-    return loaded_payload(l, 0, NODES);
+    return loaded_payload(l, 0, n_nodes);
 }
 
 /* Each node of a chassis to the next one. */
@@ -43,7 +45,7 @@ static double within_chassis(struct loaded *l)
 static double incast(struct loaded *l)
 {
     loaded_silence(l);
-    for (uint32_t nid = 1; nid < NODES; nid++)
+    for (uint32_t nid = 1; nid < emu_machine_n_nodes(l->m); nid++)
         loaded_send(l, nid, 0);
     loaded_run(l, &full);
     return loaded_payload(l, 0, 1);
@@ -92,6 +94,25 @@ int emu_xd1_saturated(struct emu_exp *x)
     emu_exp_figure(x, 'S', "incast_of_35", "GB/s", emu_exp_within(1.45, 0.03), incast(&l));
     loaded_close(&l);
     return l.error < 0 ? l.error : expanded(x);
+}
+
+/* Twelve chassis, twelve links from each to the spines, two to each spine. A flow goes by the spine of its destination,
+ * and those of six nodes in a row are six. */
+int emu_xd1_tree(struct emu_exp *x)
+{
+    struct loaded l;
+    int r = loaded_open(x, "xd1-fat-tree", &l);
+
+    if (r < 0)
+        return r;
+    emu_exp_figure(x, 'S', "within_a_chassis", "GB/s", emu_exp_within(8.7, 0.03), within_chassis(&l));
+    /* Twelve uplinks, as many as the links of the six nodes: 12 x 0.725; and twelve times that. */
+    emu_exp_figure(x, 'S', "chassis_to_the_next", "GB/s", emu_exp_within(8.7, 0.03), chassis_shift(&l, 1, 1));
+    emu_exp_figure(x, 'S', "all_to_next_chassis", "GB/s", emu_exp_within(104.4, 0.03),
+                   chassis_shift(&l, 1, TREE_CHASSIS));
+    emu_exp_figure(x, 'S', "incast_of_71", "GB/s", emu_exp_within(1.45, 0.03), incast(&l));
+    loaded_close(&l);
+    return l.error;
 }
 
 /* Chassis of the switches that an external link joins have so many links. */

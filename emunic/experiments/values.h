@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Values of machine files that no figure of a source feels (values.c), and the experiments that hold them against their
+ * arithmetic (key_experiments.c).
+ *
+ *     static const struct emu_value x1[] = {
+ *         { "nic_rate", "GB/s", 25.6, 1, "nic.clock_mhz packet.payload_bytes_max 1e-3 / nic.access_cycles" },
+ *         { 0 },
+ *     };
+ *     r = emu_values_report(x, "x1", "", x1);
+ */
+#ifndef EMUNIC_EXPERIMENTS_VALUES_H
+#define EMUNIC_EXPERIMENTS_VALUES_H
+
+#include "emunic/experiments/experiment.h"
+
+struct emu_value {
+    const char *name; /* of the figure */
+    const char *unit;
+    double src;
+    int decimals; /* that the source prints; 0: exact */
+    const char *formula;
+};
+
+/* Reports them, of kind A; the last one has no name. What emu_exp_machine() returns. */
+int emu_values_report(struct emu_exp *x, const char *machine, const char *prefix, const struct emu_value *values);
+
+int emu_values_xc(struct emu_exp *x);      /* KEY-XC */
+int emu_values_titan(struct emu_exp *x);   /* KEY-TITAN */
+int emu_values_seastar(struct emu_exp *x); /* KEY-SEASTAR */
+int emu_values_xt3(struct emu_exp *x);     /* KEY-XT3 */
+int emu_values_bgl(struct emu_exp *x);     /* KEY-BGL */
+int emu_values_x1(struct emu_exp *x);      /* KEY-X1 */
+int emu_values_xd1(struct emu_exp *x);     /* KEY-XD1 */
+
+#endif
