@@ -168,9 +168,10 @@ generated:
 fidelity: build
 	@$(PYTHON) tools/fidelity.py $(BUILD) $(FIDELITY_ARGS)
 
-# Each parameter of the machine files changed by 30 %: which ones no figure of kind S or P feels. Half an hour and more.
+# docs/generated/mutations.md: each parameter of the machine files changed by 30 %, and which figure feels it. Half an
+# hour and more. MUTATIONS_ARGS="--machine x1": that machine's rows alone.
 mutations: build
-	@tests/experiments/mutations.py $(BUILD)/emunic/emunic emunic/machines $(MUTATIONS_ARGS)
+	@tests/experiments/mutations.py $(BUILD)/emunic/emunic emunic/machines --page docs/generated/mutations.md $(MUTATIONS_ARGS)
 
 install: build
 	$(MESON) install -C $(BUILD)

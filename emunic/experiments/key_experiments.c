@@ -226,6 +226,16 @@ static const struct emu_value xd1[] = {
 static const struct emu_value xd1_fat_tree[] = {
     XD1_NODE,
     { "spine_wire", "ns", 10, 0, "links.spine.wire_ns" },
+    /* As xd1.yaml, whose values XD1-1, XD1-2 and XD1-4 fit. */
+    { "interface", "MB/s", 1347, 0, "host.interface_mbs" },
+    { "duplex", "%", 23.57, 2, "host.duplex_percent" },
+    { "duplex_from", "B", 32768, 0, "host.duplex_bytes_min" },
+    { "nic_out", "ns", 400, 0, "host.out_ns" },
+    { "send", "ns", 432, 0, "host.send_ns" },
+    { "receive", "ns", 783, 0, "host.recv_ns" },
+    { "within_a_node", "ns", 478, 0, "host.local_ns" },
+    { "copy_within_a_node", "MB/s", 1089, 0, "host.local_mbs" },
+    { "one_copy_engine", "1", 1, 0, "host.local_shared" },
     { 0 },
 };
 

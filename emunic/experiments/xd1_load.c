@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cray XD1 under load: LOAD-3, LOAD-4 and LOAD-11. The sources have no such measurement; each figure is arithmetic on their
- * numbers (spec/machines.md 7), and its tolerance was written down before the first run.
+ * Cray XD1 under load: LOAD-3, LOAD-4 and LOAD-11. The sources have no such measurement; each figure is arithmetic on
+ * their numbers (spec/machines.md 7), and its tolerance was written down before the first run.
  *
  * Rates are of payload. A RapidArray link carries 0.725 GB/s each way: 2.9 GB/s both ways over the two of a node
  * [R:Tecchannel]. Six chassis of six nodes, two links a node; chassis next to each other on the ring have three links,
@@ -110,6 +110,13 @@ int emu_xd1_tree(struct emu_exp *x)
     emu_exp_figure(x, 'S', "chassis_to_the_next", "GB/s", emu_exp_within(8.7, 0.03), chassis_shift(&l, 1, 1));
     emu_exp_figure(x, 'S', "all_to_next_chassis", "GB/s", emu_exp_within(104.4, 0.03),
                    chassis_shift(&l, 1, TREE_CHASSIS));
+    /* Three nodes to one node each of three chassis, in the same place: by one spine, over two links. */
+    loaded_silence(&l);
+    for (uint32_t i = 0; i < 3; i++)
+        loaded_send(&l, i, (i + 1) * PER_CHASSIS);
+    loaded_run(&l, &full);
+    emu_exp_figure(x, 'S', "three_nodes_by_one_spine", "GB/s", emu_exp_within(1.45, 0.03),
+                   loaded_payload(&l, PER_CHASSIS, 3 * PER_CHASSIS));
     emu_exp_figure(x, 'S', "incast_of_71", "GB/s", emu_exp_within(1.45, 0.03), incast(&l));
     loaded_close(&l);
     return l.error;

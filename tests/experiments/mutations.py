@@ -3,8 +3,10 @@
 """Which parameters of the machines do figures feel? Each is changed by 30 %, and a figure of kind S or P must fail.
 
     mutations.py EMUNIC MACHINES [--machine NAME,...] [--cost S] [--experiments ID,...] [--keys RE] [--jobs N]
-                 [--build BUILD] [--output FILE]
+                 [--build BUILD] [--page PAGE]
     mutations.py EMUNIC MACHINES --sample
+    mutations.py --check MACHINES PAGE
+    mutations.py --self-test
 
 MACHINES is the folder of the machine files. Each number of a file that is not 0 goes up by 30 % and, if nothing of kind
 S or P fails, down by 30 %. The machine's experiments run at reduced size, of those that take up to --cost seconds each;
@@ -12,15 +14,19 @@ those that compare machines run with each of them. With --build, programs run in
 kind F of Aries. The output is a table, a line for each parameter:
 
     S, P    the first figure of that kind that fails, or an experiment that does not come to its end
-    K, A... the first figure of another kind that fails. A parameter that was fitted to a figure is felt by that one (K)
+    K       the first fitted figure that fails: the parameter was chosen by it
+    A       the first figure of structure that fails
     live    the first figure of a program in virtual time, or row of kind F, that fails
-    moves   nothing fails, and this figure is another one
-    still   no figure is another one, with the reason if UNUSED knows it
-    fixed   it cannot be changed: refused either way, or off
+    none    nothing fails, with the figure that is another one, if there is one
 
-A whole number that 30 % would not change goes up or down by one. What only a costlier experiment feels is not found. To find what nobody reads, all parameters change at once, then halves
-of them, and so on. --sample tries SAMPLE only, one experiment each, in seconds: for `make check`. Status 1: one of them is
-not felt.
+A whole number that 30 % would not change goes up or down by one. What only a costlier experiment feels is not found. To
+find what nobody reads, all parameters change at once, then halves of them, and so on.
+
+--page keeps the page docs/generated/mutations.md: rows of the parameters that were tried are new, the others stay; so
+do better ones if --experiments has part of the experiments only. A parameter that neither S nor P feels has a class
+there and the reason (REASONS). --check tells what is wrong with the page: a number of a machine file without a row or
+with another value, a row without a reason, counts that are not those of the rows. --sample tries SAMPLE only, one
+experiment each, in seconds: for `make check`. Status 1: one of them is not felt, or the page is wrong.
 """
 
 import argparse
@@ -35,7 +41,8 @@ import tempfile
 
 COMPARED = {"x1": ["CMP-1", "CMP-2"], "xd1": ["CMP-1", "CMP-2"], "xt3": ["CMP-1", "CMP-2"]}
 # Experiments that load a machine which is not their own.
-BORROWED = {"xd1-fat-tree": ["XD1-7", "XD1-8", "AUD-XD1"], "xt3": ["XT3-1", "AUD-XT3"]}
+BORROWED = {"xd1-fat-tree": ["XD1-7", "XD1-8", "AUD-XD1", "KEY-XD1"], "xt3": ["XT3-1", "AUD-XT3"]}
+MACHINES = ("x1", "xd1", "xd1-fat-tree", "xt3", "seastar", "gemini", "aries", "bluegene-l")
 # Runs of tests/live/figures.py, and rows of kind F.
 PROGRAMS = {"aries": ["pingpong", "mpi-aries", "mpi-aries-gni"], "seastar": ["portals"], "xt3": ["mpi-xt3"],
             "x1": ["mpi-x1", "mpi-x1-intra"], "xd1": ["mpi-xd1", "mpi-xd1-intra"],
@@ -46,25 +53,59 @@ SKIPPED = {"schema", "name", "topology.kind"}
 ALONE = r"nic\.clock_mhz|hop_wire_ns|frame_overhead_flits"
 LEAF = re.compile(r"( *)([a-z_0-9]+):\s*([^#\s]+)(.*)$")
 LAUNCHED = {"xc_39": ["-n", "4", "--ppn", "2"], "xc_50": ["--mpi=portals", "-n", "2", "--ppn", "1", "--time", "virtual"]}
-# Why no figure of a machine is another one: key, machines, reason. The first that matches.
-UNUSED = (
-    (r"links\.crc_bits", r".*", "the chance that damage escapes the check; figures of damage have checks of their own"),
-    (r"nic\.(fma_descriptors|bte_bytes_max|ce_engines|ce_children_max)", r"(?!aries)",
-     "a limit of uGNI programs, for which no source of this machine has a figure"),
-    (r"nic\.(bte_channels|outstanding_packets|amo_.*)", r"(?!aries)",
-     "of uGNI programs, for which no source of this machine has a figure"),
-    (r"nic\.(clock_mhz|access_cycles|drain_cycles|reception_units)", r".*",
-     "of free traffic and uGNI programs; figures have other rates in front"),
-    (r"topology\.switch_ports", r".*", "room for the ports that there are; less is refused"),
-    (r"router\.packet_units_max", r".*", "room for the longest packet; less is refused"),
-    (r"links\.frame_flits", r".*", "without an overhead a frame of any length is the same"),
-    (r"host\.tile_nics", r"(?!aries)", "tile_mbs is 0: tiles are no limit"),
-    (r"topology\..*", r".*", "experiments name the sizes of their machines themselves"),
-    (r"host\.eager_bytes_max", r".*", "longer than any message of a figure"),
-    (r"routing\.adaptive_.*", r".*", "of modes that no figure uses: the source has no number for them"),
-    (r"nic\.(ce_engines|bte_bytes_max)", r"aries", "a limit that no row goes to"),
-    (r"host\.local_mbs", r"aries", "of long messages within a node; no source has a figure"),
-    (r"host\.register_.*", r".*", "of buffers that the cache of registrations does not have; no source has a figure"),
+# Why neither S nor P feels a parameter: key, machines, class, reason. The first that matches. A row of kind K is fitted.
+LIMIT, BUFFER, CHOICE, PART, SIZE, NEUTRAL, OTHER = "limit", "buffer", "choice", "part", "size", "neutral", "other"
+CLASSES = {
+    "refused": "with another value the machine is not built: the reader holds it against the others",
+    "fitted": "chosen so that a figure of its source comes out, which feels it (K)",
+    LIMIT: "a limit or function of programs that no published figure reaches",
+    BUFFER: "room that the sources give no number for; figures have enough of it",
+    CHOICE: "a choice of ours where the sources are silent, or a structure that no figure measures",
+    PART: "part of a time or rate of which the sources have the whole",
+    SIZE: "the default size or name of a machine; experiments name theirs",
+    NEUTRAL: "the value that does nothing; the file must have the key",
+    OTHER: "felt by what did not run here: figures of programs, of another machine, long runs",
+}
+REASONS = (
+    (r"topology\.switch_ports", r".*", LIMIT, "room for the ports that there are; less is refused"),
+    (r"topology\.flow_links", r".*", CHOICE, "tuned: as many links as a pair of chassis has; a fourth is not there"),
+    (r"topology\..*", r".*", SIZE, "experiments name the sizes of their machines themselves"),
+    (r"links\.crc_bits", r".*", CHOICE, "the chance that damage escapes; figures of damage state theirs"),
+    (r"links\.frame_flits", r".*", NEUTRAL, "without an overhead a frame of any length is the same"),
+    (r"links\.frame_overhead_flits|links\.packet_overhead_flits", r".*", OTHER, "its figures take longer (XC-8, BGL-6)"),
+    (r"nic\.packet_start_ns", r".*", OTHER, "fitted to BGL-10, which takes 6 s and more"),
+    (r"nic\.drain_cycles", r"bluegene-l", OTHER, "fitted to BGL-11, which takes some seconds"),
+    (r"router\.hop_ns", r"bluegene-l", OTHER, "fitted to BGL-9"),
+    (r"links\.processor\..*", r".*", CHOICE, "wider than what its node sends, so never the limit"),
+    (r"links\..*wire_ns|router\.hop_wire_ns", r".*", PART, "of hop_ns, whose sum the figures measure"),
+    (r"links\.midplane_ns", r".*", CHOICE, "machines of more than one midplane run at full size only"),
+    (r"links\.retry_timeout_clocks", r".*", CHOICE, "the source gives no length of the time-out"),
+    (r"router\.hop_ns", r"xd1.*", PART, "the source has 1.7 us to 0.1 us; a hop is a fortieth of it"),
+    (r"router\.(vc_units|token_units)|nic\.(reception_units|fifo_bytes)", r".*", BUFFER,
+     "more room changes no published rate, and the sources print none"),
+    (r"router\.packet_units_max", r".*", LIMIT, "room for the longest packet; less is refused"),
+    (r"router\.clock_ps", r".*", PART, "one decision per clock, inside hop_ns and faster than packets come"),
+    (r"router\.load_period_clocks", r".*", CHOICE, "how old loads are: its figures are long runs (XC-24)"),
+    (r"router\..*", r".*", CHOICE, "of arbitration: its figures are long runs or orders"),
+    (r"routing\.threshold_flits", r".*", OTHER, "tuned by XC-24, which takes 20 s and more"),
+    (r"routing\..*", r".*", CHOICE, "of a mode of routing that no published figure uses"),
+    (r"packet\..*", r".*", CHOICE, "nothing is known of packets; their share of a rate is fitted with it"),
+    (r"nic\.(clock_mhz|access_cycles|drain_cycles)", r".*", CHOICE,
+     "the rate of a NIC whose figures have the host's rate in front"),
+    (r"nic\.outstanding_packets", r"aries", OTHER, "the largest window of XC-14, which takes a second and did not run here"),
+    (r"nic\.outstanding_packets", r".*", LIMIT, "of uGNI programs; no source of this machine has a figure"),
+    (r"nic\.(fma|bte|ce|amo)_.*", r".*", LIMIT, "of uGNI programs; no source of this machine has a figure"),
+    (r"host\.(packet_gap_ns)", r"x1|xd1.*", NEUTRAL, "next to nothing: the interface is the limit"),
+    (r"host\.(?!tile_nics|eager).*", r"xd1-fat-tree", OTHER, "as xd1, whose figures feel it"),
+    (r"host\.tile_nics", r"(?!aries).*", NEUTRAL, "tile_mbs is 0: tiles are no limit"),
+    (r"host\.eager_bytes_max", r"x1|xd1.*|xt3", LIMIT, "one protocol for all sizes: no message is longer"),
+    (r"host\.(eager|copy|rendezvous|register)_.*", r".*", CHOICE, "of MPI, of which no source says anything"),
+    (r"host\.local_(ns|mbs|shared)", r"xt3|seastar", LIMIT, "of a second process of a node; the machine ran one"),
+    (r"host\.local_.*", r".*", PART, "within a node: of the time that the overheads make"),
+    (r"host\.(out|in|write|read|issue)_ns", r".*", PART, "of a latency that is fitted in one place"),
+    (r"host\.(interface_mbs|overhead_bytes|duplex_percent)", r"xt3|seastar", CHOICE,
+     "faster than the DMA engines behind it, so never the limit"),
+    (r"host\..*", r".*", CHOICE, "no source has a figure"),
 )
 # Machine, parameter, an experiment that feels it.
 SAMPLE = (("x1", "host.interface_mbs", "X1-4"), ("xd1", "host.local_mbs", "XD1-3"),
@@ -207,6 +248,8 @@ class Sweep:
         self.stages = [[r["id"] for r in cheap[:half]], [r["id"] for r in cheap[half:]]]
         self.good = [figures_of(cheap[:half]), figures_of(cheap[half:])]
         self.good_live = bench.run_live(machine)
+        self.has_values = any(r["id"].startswith("KEY-") for r in cheap)
+        self.has_only_values = all(r["id"].startswith("KEY-") for r in cheap)
 
     def run_all(self, new_values):
         """Figures of both stages. None: refused."""
@@ -226,10 +269,10 @@ class Sweep:
                 for leaf in self.movers([change[0] for change in part], factor)]
 
     def try_one(self, leaf, factor):
-        """(S or P that fails, other that fails, figure that moves). None: refused or the same."""
+        """(S or P that fails, K that fails, other that fails, figure that moves). None: refused or the same."""
         new = changed(leaf[2], factor)
         text = with_values(self.text, [(leaf, new)]) if new else None
-        other = moved = None
+        fitted = other = moved = None
         for ids, good in zip(self.stages, self.good):
             reports = self.bench.run(ids, self.machine, text) if text and ids else None
             if reports is None and (not text or ids):
@@ -237,53 +280,177 @@ class Sweep:
             now = figures_of(reports or [])
             hard = lost(good, now, "SP")
             if hard:
-                return hard, None, None
-            other = other or lost(good, now, "KAQF")
+                return hard, None, None, None
+            fitted = fitted or lost(good, now, "K")
+            other = other or lost(good, now, "AQF")
             moved = moved or next((" ".join(name) for name in sorted(good) if now.get(name) != good[name]), None)
-        return None, other, moved
+        return None, fitted, other, moved
 
     def judge(self, leaf, is_mover):
-        """(word, what) for the table."""
-        tried = []
+        """(word, change, what) for the table."""
+        tried = {}
         for factor in (1.3, 0.7):
-            if is_mover and not any(t[0] for t in tried):
-                tried += [t for t in [self.try_one(leaf, factor)] if t]
-        for place, word in ((0, "S, P"), (1, "K, A")):
-            figure = next((t[place] for t in tried if t[place]), None)
-            if figure:
-                return word, figure
+            if is_mover and not any(t and (t[0] or self.has_only_values and t[2]) for t in tried.values()):
+                tried[factor] = self.try_one(leaf, factor)
+        done = {factor: t for factor, t in tried.items() if t}
+        for place, word in ((0, "S, P"), (1, "K"), (2, "A")):
+            for factor, t in done.items():
+                if t[place]:
+                    return word, changed(leaf[2], factor), t[place]
         new = changed(leaf[2], 1.3)
+        moved = next((t[3] for t in done.values() if t[3]), None)
         if new and self.bench.build:
             now = self.bench.run_live(self.machine, with_values(self.text, [(leaf, new)]))
             if now or not self.good_live:
                 figure = lost(self.good_live, now, "SPKAQF")
                 if figure:
-                    return "live", figure
-                moved = next((name for name in sorted(self.good_live) if self.good_live[name] != now.get(name)), None)
-                tried += [(None, None, f"live {' '.join(moved)}")] if moved else []
-        moved = next((t[2] for t in tried if t[2]), None)
+                    return "live", new, figure
+                moved = moved or next((f"live {' '.join(name)}" for name in sorted(self.good_live)
+                                       if self.good_live[name] != now.get(name)), None)
         if moved:
-            return "moves", moved
-        if not new or (is_mover and not tried):
-            return "fixed", "refused" if new else "next to nothing"
-        reason = next((why for key, machines, why in UNUSED if re.fullmatch(key, leaf[1]) and re.match(machines,
-                                                                                                     self.machine)), "")
-        return "still", reason
+            return "none", "both", f"{moved} is another one"
+        if not new or (tried and not done):
+            return "none", "both", "refused" if new else "next to nothing"
+        return "none", "both", "no figure is another one"
 
 
 def sweep(bench, machine, args, write):
+    """Rows of the page by parameter."""
     s = Sweep(bench, machine, args.cost, args.experiments)
     found = [leaf for leaf in leaves(s.text) if float(leaf[2]) != 0 and re.search(args.keys, leaf[1])]
-    movers = {leaf for leaf in found if re.search(ALONE, leaf[1])}
+    # With values held against their arithmetic nearly all of them move a figure.
+    movers = {leaf for leaf in found if re.search(ALONE, leaf[1]) or s.has_values}
     for factor in (1.3, 0.7):
         movers |= set(s.movers([leaf for leaf in found if leaf not in movers], factor))
     write(f"{machine}, by {' '.join(s.stages[0] + s.stages[1])}")
-    count = dict.fromkeys(("S, P", "K, A", "live", "moves", "still", "fixed"), 0)
+    rows = {}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for leaf, (word, what) in zip(found, pool.map(lambda leaf: s.judge(leaf, leaf in movers), found)):
-            write(f"  {leaf[1]:36} {leaf[2]:>10}  {word:5} {what}".rstrip())
-            count[word] += 1
+        for leaf, (word, change, what) in zip(found, pool.map(lambda leaf: s.judge(leaf, leaf in movers), found)):
+            write(f"  {leaf[1]:36} {leaf[2]:>10}  {word:5} {change:>10}  {what}")
+            rows[machine, leaf[1]] = [leaf[2], change, word, what]
+            if args.page:
+                update(args.page, bench.folder, rows, bool(args.experiments))
+    count = {word: sum(row[2] == word for row in rows.values()) for word in WORDS}
     write(f"  {len(found)} parameters that are not 0: " + ", ".join(f"{n} {w}" for w, n in count.items()) + "\n")
+    return rows
+
+
+# ---- the page ----
+
+WORDS = ("S, P", "K", "live", "A", "none")
+LEAD = """# Which figures feel the parameters of the machines
+
+Each number of a machine file that is not 0, changed by 30 % (a whole number by one at least): the first figure of kind
+S or P that then fails, at reduced size. A figure fails if it misses its tolerance, or if the machine is refused in the
+middle of its experiment. Where neither S nor P feels a parameter, the row names what does: the figure that it was fitted to
+(K), a figure of structure (A; those called KEY- hold the value against its arithmetic and are here for that alone), a
+program in virtual time (live), or nothing; and why: a class, and the reason. `make mutations` makes the page,
+`tests/experiments/mutations.py` tells how.
+"""
+
+
+def read_page(text):
+    """{(machine, key): [value, change, word, what, version]}."""
+    rows = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == 9 and re.match(r"[a-z0-9-]+$", cells[0]) and "." in cells[1]:
+            rows[cells[0], cells[1]] = [cells[2], cells[3], cells[4], cells[5], cells[8]]
+    return rows
+
+
+def reason(machine, key, word, what):
+    """(class, reason) of a parameter that neither S nor P feels."""
+    if what == "refused":
+        return "refused", ""
+    if word == "S, P":
+        return "", ""
+    if word == "K":
+        return "fitted", ""
+    if word == "live":
+        return OTHER, "of programs; nothing of the network is in its way"
+    return next(((kind, why) for pattern, machines, kind, why in REASONS
+                 if re.fullmatch(pattern, key) and re.fullmatch(machines, machine)), ("", ""))
+
+
+def numbers(folder):
+    """{(machine, key): value} of all numbers that are not 0, in the order of the files."""
+    return {(machine, key): value for machine in MACHINES
+            for _, key, value in leaves((folder / f"{machine}.yaml").read_text(encoding="utf-8")) if float(value) != 0}
+
+
+def counts(rows):
+    """Lines of the table by machine, and of that by class."""
+    lines = ["| machine | parameters | " + " | ".join(WORDS) + " |", "|---" * (len(WORDS) + 2) + "|"]
+    for machine in [*MACHINES, "all"]:
+        mine = [row[2] for (of, _), row in rows.items() if machine in (of, "all")]
+        lines.append(f"| {machine} | {len(mine)} | " + " | ".join(str(mine.count(word)) for word in WORDS) + " |")
+    lines += ["", "| class | parameters | what it means |", "|---|---|---|"]
+    classes = [reason(machine, key, *row[2:4])[0] for (machine, key), row in rows.items()]
+    return lines + [f"| {name} | {classes.count(name)} | {text} |" for name, text in CLASSES.items()]
+
+
+def page_text(rows, folder):
+    order = {name: i for i, name in enumerate(numbers(folder))}
+    rows = dict(sorted(((name, row) for name, row in rows.items() if name in order), key=lambda item: order[item[0]]))
+    lines = ["<!-- Made by tests/experiments/mutations.py (make mutations). -->", LEAD, *counts(rows), "",
+             "| machine | key | value | change | felt by | first figure that fails | class | reason | version |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for (machine, key), (value, change, word, what, version) in rows.items():
+        kind, why = reason(machine, key, word, what)
+        lines.append(f"| {machine} | {key} | {value} | {change} | {word} | {what} | {kind} | {why} | {version} |")
+    return "\n".join(lines) + "\n"
+
+
+def sources_version():
+    done = subprocess.run(["git", "-C", str(pathlib.Path(__file__).resolve().parent), "describe", "--always", "--dirty",
+                           "--abbrev=7", "--exclude=*"], stdout=subprocess.PIPE, check=False, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def update(page, folder, rows, is_part):
+    """Part of the experiments do not replace what others felt."""
+    old = read_page(page.read_text(encoding="utf-8")) if page.exists() else {}
+    version = sources_version()
+    for name, row in rows.items():
+        before = old.get(name)
+        if not (is_part and before and before[0] == row[0] and WORDS.index(before[2]) < WORDS.index(row[2])):
+            old[name] = [*row, version]
+    page.write_text(page_text(old, folder), encoding="utf-8")
+
+
+def findings(page, folder):
+    """What is wrong with the page, as text."""
+    rows = read_page(page)
+    for name, value in numbers(folder).items():
+        if name not in rows:
+            yield f"{' '.join(name)}: no row"
+        elif rows[name][0] != value:
+            yield f"{' '.join(name)}: {value} in the machine file, {rows[name][0]} on the page"
+        elif rows[name][2] not in WORDS or (rows[name][2] != "S, P" and not reason(*name, *rows[name][2:4])[0]):
+            yield f"{' '.join(name)}: neither S nor P feels it, and no reason is known"
+    for name in set(rows) - set(numbers(folder)):
+        yield f"{' '.join(name)}: no such parameter"
+    if page != page_text(rows, folder):
+        yield "the text is not that of the rows: mutations.py --page makes it"
+
+
+def self_test():
+    bad = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for machine in MACHINES:
+            (folder / f"{machine}.yaml").write_text("router:\n  hop_ns: 5\n  paths: 0\n", encoding="utf-8")
+        rows = {(machine, "router.hop_ns"): ["5", "6.5", "S, P", "X-1 a (S)", "v"] for machine in MACHINES}
+        good = page_text(rows, folder)
+        for text, n in {good: 0, good.replace("| xt3 | router.hop_ns | 5 ", "| xt3 | router.hop_ns | 6 "): 1,
+                        good.replace("| xt3 | 1 | 1 |", "| xt3 | 1 | 0 |"): 1,
+                        "".join(line for line in good.splitlines(True) if "| xt3 | router" not in line): 2,
+                        good.replace("| 6.5 | S, P |", "| 6.5 | felt |", 1): 2}.items():
+            found = list(findings(text, folder))
+            if len(found) != n:
+                bad = print(f"self-test: {found} instead of {n} findings") or 1
+    return bad
 
 
 def sample(bench):
@@ -299,26 +466,30 @@ def sample(bench):
 
 
 def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    if sys.argv[1:2] == ["--check"]:
+        found = list(findings(pathlib.Path(sys.argv[3]).read_text(encoding="utf-8"), pathlib.Path(sys.argv[2])))
+        for finding in found:
+            print(finding)
+        return 1 if found else 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("emunic")
     parser.add_argument("machines", type=pathlib.Path)
-    parser.add_argument("--machine", default="x1,xd1,xd1-fat-tree,xt3,seastar,gemini,aries,bluegene-l")
+    parser.add_argument("--machine", default=",".join(MACHINES))
     parser.add_argument("--cost", type=float, default=1.0)
     parser.add_argument("--experiments", type=lambda text: text.split(","), help="these alone")
     parser.add_argument("--keys", default="", help="parameters with this regular expression alone")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve())
-    parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--sample", action="store_true")
     args = parser.parse_args()
     bench = Bench(args.emunic, args.machines, args.build)
     if args.sample:
         return sample(bench)
-    lines = []
     for machine in args.machine.split(","):
-        sweep(bench, machine, args, lambda line: (print(line, flush=True), lines.append(line)))
-        if args.output:
-            args.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        sweep(bench, machine, args, lambda line: print(line, flush=True))
     return 0
 
 

@@ -12,7 +12,7 @@ import sys
 import run_guide
 
 # Drawings, and tables that a tool makes.
-NO_COMMANDS = ["docs/architecture.md", "docs/generated/fidelity.md"]
+NO_COMMANDS = ["docs/architecture.md", "docs/generated/fidelity.md", "docs/generated/mutations.md"]
 
 
 def pages(source):
