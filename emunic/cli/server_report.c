@@ -384,8 +384,73 @@ static const struct emu_cli_column path_columns[] = {
     { "BACK_FLITS", true }, { "ERRORS", true },  { "PATH", false },
 };
 
+static const struct emu_cli_column way_columns[] = {
+    { "FROM", true },    { "TO", true },    { "CLASS", false }, { "HOPS", true },
+    { "PACKETS", true }, { "FLITS", true }, { "PATH", false },
+};
+
+/* By the ends, requests first, those that most have taken first. */
+static int compare_ways(const void *a, const void *b)
+{
+    static const char *const keys[] = { "src_nid", "dst_nid" };
+    const json_t *x = *(json_t *const *)a;
+    const json_t *y = *(json_t *const *)b;
+    int order;
+
+    for (size_t i = 0; i < N_COLUMNS(keys); i++) {
+        if (number_of(x, keys[i]) != number_of(y, keys[i]))
+            return number_of(x, keys[i]) < number_of(y, keys[i]) ? -1 : 1;
+    }
+    order = strcmp(text_of(x, "class"), text_of(y, "class"));
+    if (order != 0)
+        return order;
+    return (number_of(x, "packets") < number_of(y, "packets")) - (number_of(x, "packets") > number_of(y, "packets"));
+}
+
+static int add_way(struct emu_cli_table *table, const json_t *way)
+{
+    char *path = NULL;
+    int r = describe_path(json_object_get(way, "path"), &path);
+
+    emu_cli_table_number(table, number_of(way, "src_nid"));
+    emu_cli_table_number(table, number_of(way, "dst_nid"));
+    emu_cli_table_text(table, text_of(way, "class"));
+    emu_cli_table_number(table, number_of(way, "router_hops"));
+    emu_cli_table_number(table, number_of(way, "packets"));
+    emu_cli_table_number(table, number_of(way, "flits"));
+    emu_cli_table_text(table, r == 0 ? path : "");
+    free(path);
+    return r;
+}
+
+/* Virtual time: the ways that packets have taken. */
+static int print_ways(const json_t *report, const json_t *ways, FILE *out)
+{
+    size_t n = json_array_size(ways);
+    const json_t **sorted = malloc((n + 1) * sizeof(json_t *));
+    struct emu_cli_table table;
+    int r = 0;
+
+    if (!sorted)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = json_array_get(ways, i);
+    qsort(sorted, n, sizeof(json_t *), compare_ways);
+    emu_cli_table_init(&table, way_columns, N_COLUMNS(way_columns));
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = add_way(&table, sorted[i]);
+    free(sorted);
+    if (r == 0) {
+        fprintf(out, "paths of packets on %s\n", text_of(report, "machine"));
+        r = emu_cli_table_print(&table, 2, out);
+    }
+    emu_cli_table_fini(&table);
+    return r;
+}
+
 int emu_cli_print_paths(const json_t *report, FILE *out)
 {
+    const json_t *ways = json_object_get(report, "paths");
     static const char *const keys[] = { "src_nid",        "dst_nid",         "router_hops",   "operations",
                                         "payload_bytes",  "request_packets", "request_flits", "response_packets",
                                         "response_flits", "errors" };
@@ -395,7 +460,11 @@ int emu_cli_print_paths(const json_t *report, FILE *out)
     size_t i;
     int r = 0;
 
-    if (json_array_size(flows) == 0)
+    if (json_array_size(ways) > 0)
+        return print_ways(report, ways, out);
+    if (json_object_get(report, "time") && !ways)
+        fprintf(out, "no paths are kept: start the server with --paths\n");
+    if (json_array_size(flows) == 0 || json_object_get(report, "time"))
         return 0;
     emu_cli_table_init(&table, path_columns, N_COLUMNS(path_columns));
     json_array_foreach(flows, i, flow) {

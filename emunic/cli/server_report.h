@@ -47,7 +47,10 @@ int emu_cli_print_json(const char *verb, const json_t *object, FILE *out);
 
 /* Tables. 0 or -ENOMEM. */
 int emu_cli_print_status(const json_t *report, FILE *out);
-/* One row per flow with the path of its messages. Prints nothing without flows. */
+/*
+ * One row per flow with the path of its messages; in virtual time, per path that packets have taken. Prints nothing
+ * without any.
+ */
 int emu_cli_print_paths(const json_t *report, FILE *out);
 /* One row per link that carried something, the busiest first. Prints nothing without such links. */
 int emu_cli_print_links(const json_t *report, FILE *out);

@@ -27,7 +27,8 @@ struct request {
 static const struct emu_option options[] = {
     { "server", 's', "NAME", "of this daemon (default: all of this user on this host)",
       EMU_OPTION_TEXT(struct request, server) },
-    { "paths", 'p', NULL, "show the flows and the path of their messages as well",
+    { "paths", 'p', NULL,
+      "show the flows and the path of their messages as well; in virtual time, the paths that packets took",
       EMU_OPTION_SET(struct request, with_paths) },
     { "heat", 0, "FOLDER", "draw a heat map of the links as well: links-SERVER.svg, .png and .tsv in that folder",
       EMU_OPTION_TEXT(struct request, heat) },

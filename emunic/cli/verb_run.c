@@ -150,7 +150,8 @@ static const struct emu_option options[] = {
       EMU_OPTION_TEXT(struct run, faults_path) },
     { NULL, 'x', "VAR[=VALUE]", "environment variable for mpirun to pass on; all of yours reach the ranks anyway",
       EMU_OPTION_CALL(add_export) },
-    { "paths", 0, NULL, "afterwards print each flow with the path of its messages",
+    { "paths", 0, NULL,
+      "afterwards print each flow with the path of its messages; in virtual time, the paths that packets took",
       EMU_OPTION_SET(struct run, prints_paths) },
     { "links", 0, NULL, "afterwards print what each link carried", EMU_OPTION_SET(struct run, prints_links) },
     { "json", 0, "FILE", "afterwards write both, and the plan, to this file as one JSON object",
@@ -539,6 +540,7 @@ static int make_plan(struct run *run)
     run->plan.server = run->server;
     run->plan.machine = run->machine_spec;
     run->plan.exports = run->exports;
+    run->time.options.keeps_paths = run->prints_paths;
     run->plan.wants_links = run->prints_paths || run->prints_links || run->json_path || is_server_virtual(run);
     run->plan.member_limit = run->wanted_members == NOT_GIVEN ? run->n_ranks : (uint32_t)run->wanted_members;
     return status;
@@ -593,12 +595,13 @@ static json_t *describe_nids(const struct run *run)
 
 static int write_json(const struct run *run, int job_status, const json_t *links)
 {
-    json_t *object = json_pack("{si ss ss ss sI sI sI si so sO? sO? sO? sO*}", "schema", SCHEMA, "program",
-                               run->plan.program[0], "machine", run->machine_spec, "place", run->place, "ranks",
-                               (json_int_t)run->n_ranks, "ranks_per_node", (json_int_t)run->ppn, "nodes",
-                               (json_int_t)run->n_nodes, "exit_status", job_status, "rank_nids", describe_nids(run),
-                               "routing", json_object_get(links, "routing"), "flows", json_object_get(links, "flows"),
-                               "links", json_object_get(links, "links"), "time", json_object_get(links, "time"));
+    json_t *object =
+        json_pack("{si ss ss ss sI sI sI si so sO? sO? sO* sO? sO*}", "schema", SCHEMA, "program", run->plan.program[0],
+                  "machine", run->machine_spec, "place", run->place, "ranks", (json_int_t)run->n_ranks,
+                  "ranks_per_node", (json_int_t)run->ppn, "nodes", (json_int_t)run->n_nodes, "exit_status", job_status,
+                  "rank_nids", describe_nids(run), "routing", json_object_get(links, "routing"), "flows",
+                  json_object_get(links, "flows"), "paths", json_object_get(links, "paths"), "links",
+                  json_object_get(links, "links"), "time", json_object_get(links, "time"));
     int status = object ? emu_cli_print_json("run", object, run->json_file) : emu_cli_fail("run", "out of memory");
 
     json_decref(object);

@@ -140,6 +140,8 @@ static const struct emu_option options[] = {
     EMU_CLI_TIME_ROWS(struct serve_plan, time),
     { "jobs", 0, "N", "in virtual time: the first N jobs begin together, when all are at their first fence",
       EMU_OPTION_NUMBER(struct serve_plan, time.options.n_jobs, 1, DOMAINS_MAX), .unit = "jobs" },
+    { "paths", 0, NULL, "in virtual time: keep the paths that packets take, for `emunic links --paths`",
+      EMU_OPTION_SET(struct serve_plan, time.options.keeps_paths) },
     { "hosts", 0, "FILE",
       "be one host of several: a line for each, NAME ADDRESS[:PORT] [NODES]; the first is the head, which alone is "
       "given domains and faults",
@@ -181,6 +183,8 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
         return emu_cli_usage("serve", "--hosts needs --key-file");
     if (plan->time.options.n_jobs && !plan->time.is_virtual)
         return emu_cli_usage("serve", "--jobs is for --time virtual");
+    if (plan->time.options.keeps_paths && !plan->time.is_virtual)
+        return emu_cli_usage("serve", "--paths is for --time virtual");
     if (plan->time.is_virtual && plan->hosts_path)
         return emu_cli_usage("serve", "--time virtual is for one host, not with --hosts");
     return EMU_PROCEED;

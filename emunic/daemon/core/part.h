@@ -51,6 +51,7 @@ struct emu_time_options {
     const char *trace;       /* file of its operations; NULL: none */
     const char *links;       /* file of what links carry in each window; NULL: none */
     uint64_t links_every_ps; /* length of a window, above 0 */
+    bool keeps_paths;        /* the ways of its packets, for reports */
     uint32_t n_jobs;         /* that begin together; 0: each when it comes */
 };
 

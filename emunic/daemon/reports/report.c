@@ -95,14 +95,18 @@ static json_t *describe_flow(const struct emu_server *server, const struct emu_d
                              uint32_t dst, const struct emu_flow_counts *flow)
 {
     json_int_t hops;
-    json_t *path = path_of(server, src, dst, &hops);
+    json_t *row = json_pack("{sI sI sI sI sI sI sI sI sI sI}", "domain", (json_int_t)domain->id, "src_nid",
+                            (json_int_t)src, "dst_nid", (json_int_t)dst, "operations", (json_int_t)flow->operations,
+                            "payload_bytes", (json_int_t)flow->payload_bytes, "request_packets",
+                            (json_int_t)flow->request_packets, "request_flits", (json_int_t)flow->request_flits,
+                            "response_packets", (json_int_t)flow->response_packets, "response_flits",
+                            (json_int_t)flow->response_flits, "errors", (json_int_t)flow->errors);
 
-    return json_pack(
-        "{sI sI sI sI sI sI sI sI sI sI sI so}", "domain", (json_int_t)domain->id, "src_nid", (json_int_t)src,
-        "dst_nid", (json_int_t)dst, "operations", (json_int_t)flow->operations, "payload_bytes",
-        (json_int_t)flow->payload_bytes, "request_packets", (json_int_t)flow->request_packets, "request_flits",
-        (json_int_t)flow->request_flits, "response_packets", (json_int_t)flow->response_packets, "response_flits",
-        (json_int_t)flow->response_flits, "errors", (json_int_t)flow->errors, "router_hops", hops, "path", path);
+    if (emu_server_is_virtual(server)) /* each packet has its own: describe_paths() */
+        return row;
+    json_object_set_new(row, "path", path_of(server, src, dst, &hops));
+    json_object_set_new(row, "router_hops", json_integer(hops));
+    return row;
 }
 
 /* One flow that has something to tell. */
@@ -207,6 +211,34 @@ static json_t *describe_crossed(const struct emu_server *server, uint32_t id, co
     return link;
 }
 
+static json_t *describe_way(const struct emu_server *server, const struct emu_sim_path *way)
+{
+    json_t *path = json_array();
+
+    for (uint32_t i = 0; i < way->n_links && i < EMU_SIM_PATH_LINKS_MAX; i++) {
+        char name[EMU_LINK_NAME_MAX];
+
+        if (emu_link_name(server->machine, way->links[i], name, sizeof(name)) == 0)
+            json_array_append_new(path, json_string(name));
+    }
+    return json_pack("{sI sI ss sI sI sI so}", "src_nid", (json_int_t)way->src_nid, "dst_nid", (json_int_t)way->dst_nid,
+                     "class", way->traffic_class == EMU_TRAFFIC_REQUEST ? "request" : "response", "packets",
+                     (json_int_t)way->packets, "flits", (json_int_t)way->units, "router_hops",
+                     (json_int_t)way->n_links - 2, "path", path);
+}
+
+/* The ways that packets have taken in virtual time. NULL: they are not kept. */
+static json_t *describe_paths(const struct emu_server *server)
+{
+    json_t *paths = emu_virtual_keeps_paths(server) ? json_array() : NULL;
+    struct emu_sim_path way;
+    uint32_t place = 0;
+
+    while (paths && emu_virtual_next_path(server, &place, &way))
+        json_array_append_new(paths, describe_way(server, &way));
+    return paths;
+}
+
 /* Links that have carried something, or have a fault. */
 static json_t *describe_loads(const struct emu_server *server, const struct emu_link_load *loads)
 {
@@ -307,13 +339,14 @@ static int report_links(struct emu_server *server, const struct emu_gathered *ga
         if (gathered->rows[i].n > 1)
             add_links_of(server, i, &gathered->rows[i], flows, loads);
     }
-    report = json_pack("{sI ss ss ss ss so* so so so*}", "schema", (json_int_t)SCHEMA, "server", server->name,
-                       "machine", emu_machine_name(server->machine), "machine_spec", server->machine_spec, "routing",
-                       emu_server_is_virtual(server) ? "packets in virtual time" :
-                       is_whole                      ? "minimal, spread evenly" :
-                                                       "around what is broken",
-                       "missing_hosts", describe_missing(server, gathered), "flows", flows, "links",
-                       describe_loads(server, loads), "time", emu_time_describe(server));
+    report =
+        json_pack("{sI ss ss ss ss so* so so* so so*}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
+                  emu_machine_name(server->machine), "machine_spec", server->machine_spec, "routing",
+                  emu_server_is_virtual(server) ? "packets in virtual time" :
+                  is_whole                      ? "minimal, spread evenly" :
+                                                  "around what is broken",
+                  "missing_hosts", describe_missing(server, gathered), "flows", flows, "paths", describe_paths(server),
+                  "links", describe_loads(server, loads), "time", emu_time_describe(server));
     free(loads);
     return to_memfd(report);
 }

@@ -209,7 +209,7 @@ int emu_virtual_create_model(struct emu_server *server, struct emu_complaint *wh
                  strerror(-r));
     else
         v->lookahead = emu_nic_lookahead(v->model);
-    return r;
+    return r == 0 && v->options.keeps_paths ? emu_sim_keep_paths(emu_nic_model_sim(v->model)) : r;
 }
 
 /* Stops at each end of a window up to until_ps, for its lines. True: or at an effect before. */
@@ -298,6 +298,24 @@ bool emu_virtual_link_stats(const struct emu_server *server, uint32_t link, stru
         settle(v);
     emu_sim_link_stats(emu_nic_model_sim(v->model), link, stats_out);
     return true;
+}
+
+bool emu_virtual_keeps_paths(const struct emu_server *server)
+{
+    const struct emu_virtual *v = virtual_of(server);
+
+    return v && v->options.keeps_paths;
+}
+
+bool emu_virtual_next_path(const struct emu_server *server, uint32_t *place, struct emu_sim_path *path_out)
+{
+    struct emu_virtual *v = virtual_of(server);
+
+    if (!v)
+        return false;
+    if (*place == 0 && LIST_EMPTY(&v->processes))
+        settle(v);
+    return emu_sim_next_path(emu_nic_model_sim(v->model), place, path_out);
 }
 
 bool emu_virtual_model_is_empty(const struct emu_virtual *v)

@@ -102,4 +102,9 @@ bool emu_virtual_has_work(struct emu_server *server);
 /* By the packets that crossed it. Where no process is left, those under way arrive first. False: time is the host's. */
 bool emu_virtual_link_stats(const struct emu_server *server, uint32_t link, struct emu_sim_link_stats *stats_out);
 
+/* Is it virtual time, and are the ways of packets kept? */
+bool emu_virtual_keeps_paths(const struct emu_server *server);
+/* As emu_sim_next_path(), and likewise. */
+bool emu_virtual_next_path(const struct emu_server *server, uint32_t *place, struct emu_sim_path *path_out);
+
 #endif

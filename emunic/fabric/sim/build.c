@@ -561,6 +561,7 @@ void emu_sim_destroy(struct emu_sim *sim)
     free(sim->wanted);
     free(sim->stalls);
     free(sim->epochs);
+    sim_paths_free(sim->paths);
     free(sim->ports);
     free(sim->ins);
     free(sim->free_ps);

@@ -150,7 +150,36 @@ struct emu_sim_totals {
 void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim_link_stats *stats_out);
 void emu_sim_totals(const struct emu_sim *sim, struct emu_sim_totals *totals_out);
 
-/* All statistics to zero (not the trace hash): the end of a warm-up. */
+/*
+ * The ways of all packets that enter from now on, for simulations of one thread. Costs a search in a table per hop, and
+ * memory for each way that is taken, up to 40 MiB.
+ *
+ * @retval 0        Kept.
+ * @retval -EINVAL  The simulation has several threads.
+ * @retval -ENOMEM  Out of memory.
+ */
+int emu_sim_keep_paths(struct emu_sim *sim);
+bool emu_sim_keeps_paths(const struct emu_sim *sim);
+
+#define EMU_SIM_PATH_LINKS_MAX 256u
+
+struct emu_sim_path {
+    uint32_t src_nid;
+    uint32_t dst_nid;
+    enum emu_traffic_class traffic_class;
+    uint64_t packets; /* that have taken it to its end */
+    uint64_t units;
+    uint32_t n_links;                       /* from NIC to NIC; those beyond the most are not in `links` */
+    uint32_t links[EMU_SIM_PATH_LINKS_MAX]; /* in the order of travel */
+};
+
+/* Between runs. The first at place 0, which then stands behind it; in the order of their first packets. False: none. */
+bool emu_sim_next_path(const struct emu_sim *sim, uint32_t *place, struct emu_sim_path *path_out);
+
+/* Packets whose ways there was no room for. */
+uint64_t emu_sim_untold_packets(const struct emu_sim *sim);
+
+/* All statistics to zero (not the trace hash, nor paths): the end of a warm-up. */
 void emu_sim_reset_stats(struct emu_sim *sim);
 
 /* Bytes that the simulation keeps, without traffic's own. */

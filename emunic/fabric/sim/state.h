@@ -87,6 +87,7 @@ enum {
     OUT_IS_UP = 1 << 0,
     OUT_TO_NIC = 1 << 1,
     OUT_FREE_EVENT = 1 << 2, /* of a NIC: EMU_EVENT_NIC_FREE is under way */
+    OUT_NOTED = 1 << 3,      /* packets that start on it are told to sim_note_step() */
     OUT_FROM_NIC = 1 << 4,
     OUT_UNRELIABLE = 1 << 5, /* has an entry in sim->errors */
     OUT_STALLED = 1 << 6,    /* link_stall.since_ps counts */
@@ -334,6 +335,7 @@ struct emu_sim {
     uint64_t *occupancy;        /* units x ps per channel, NULL: not counted */
     struct link_errors *errors; /* by link, NULL: none ever */
     struct link_epoch *epochs;  /* by link, NULL: lanes have never changed */
+    struct sim_paths *paths;    /* NULL: nobody keeps them */
     struct part *parts;
     uint32_t n_parts;
     uint32_t vcs_of_router_max;
@@ -657,6 +659,12 @@ uint64_t sim_busy_ps(const struct emu_sim *sim, uint32_t link);
 
 /* Time that repetitions take before the packet gets through; sets EMU_PACKET_CORRUPT if the check missed an error. */
 uint64_t sim_retry_ps(struct emu_sim *sim, uint32_t link, struct emu_packet *packet, uint64_t length_ps);
+
+/* ---- path_tree.c ---- */
+
+/* A packet starts on the link. */
+void sim_note_step(const struct part *part, uint32_t link, uint32_t cell);
+void sim_paths_free(struct sim_paths *paths); /* NULL is fine */
 
 /* ---- build.c ---- */
 

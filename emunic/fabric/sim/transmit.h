@@ -64,7 +64,9 @@ SIM_INLINE uint64_t sim_transmit(struct part *part, struct sim_start start, uint
     uint32_t flags = out->flags;
     struct emu_event *event;
 
-    if (__builtin_expect((flags & (OUT_STALLED | OUT_UNRELIABLE)) != 0, 0)) {
+    if (__builtin_expect((flags & (OUT_STALLED | OUT_UNRELIABLE | OUT_NOTED)) != 0, 0)) {
+        if ((flags & OUT_NOTED) != 0)
+            sim_note_step(part, link, cell);
         if ((flags & OUT_STALLED) != 0)
             sim_end_stall(sim, link, start_ps);
         if ((flags & OUT_UNRELIABLE) != 0)

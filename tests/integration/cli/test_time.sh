@@ -250,6 +250,38 @@ test_links_are_those_that_packets_have_crossed() {
     [ "$(flits_of blue)" = "$crossed" ] || bad "$crossed flits crossed, $(flits_of blue) were counted"
 }
 
+# crossings_of_paths, crossings_of_links: of each link, by its name: packets and flits
+crossings_of_paths() {
+    python3 -c 'import collections, json, sys
+sums = collections.Counter()
+for way in json.load(open(sys.argv[1]))["paths"]:
+    for link in way["path"]:
+        sums[link, "packets"] += way["packets"]
+        sums[link, "flits"] += way["flits"]
+print(*sorted((*key, n) for key, n in sums.items()), sep="\n")' "$dir/json"
+}
+crossings_of_links() {
+    python3 -c 'import json, sys
+print(*sorted((link["name"], key, link[key]) for link in json.load(open(sys.argv[1]))["links"] for key in ("packets", "flits")),
+      sep="\n")' "$dir/json"
+}
+
+# Adaptive routes on Aries: several paths between the two nodes, which add up to what the links have counted.
+test_paths_are_those_that_packets_have_taken() {
+    virtually -n 2 --place scatter --paths --json "$dir/json" -- "$examples/gni_pingpong" -i 10 -m 4096
+    expect_status 0
+    expect_out "FROM *TO *CLASS *HOPS *PACKETS *FLITS *PATH"
+    expect_out " request .* -processor-in-> .* -processor-out-> "
+    [ "$(grep -c ' request ' "$dir/out")" -gt 2 ] || bad "packets went one way: $(<"$dir/out")"
+    crossings_of_paths >"$dir/a"
+    crossings_of_links >"$dir/b"
+    cmp -s "$dir/a" "$dir/b" || bad "paths say something else: $(diff "$dir/a" "$dir/b" | head -5)"
+    virtually -n 2 --json "$dir/json" -- "$examples/gni_pingpong" -i 1 -m 8
+    expect_status 0
+    python3 -c 'import json, sys; run = json.load(open(sys.argv[1])); sys.exit("paths" in run or "path" in run["flows"][0])' \
+        "$dir/json" || bad "paths that nobody asked for: $(<"$dir/json")"
+}
+
 # by_window FILE: packets of each link in each 5 us
 by_window() {
     awk -F, 'NR > 1 { n[int($1 / 5000000) " " $2] += $4 } END { for (k in n) print k, n[k] }' "$1" | sort
@@ -400,7 +432,8 @@ run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine p
     limit_of_injection_paces_in_virtual_time \
     reductions_cost_their_way datagrams_cross_the_network same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job lag_is_in_the_json \
-    trace_has_a_line_for_each_operation links_are_those_that_packets_have_crossed windows_of_links_add_up \
+    trace_has_a_line_for_each_operation links_are_those_that_packets_have_crossed \
+    paths_are_those_that_packets_have_taken windows_of_links_add_up \
     ranks_that_work_at_once_are_in_time fences_end_at_the_same_time \
     a_network_that_breaks_stalls_programs_as_long_as_it_rests \
     a_network_that_is_broken_from_the_start_stalls_nobody \

@@ -256,6 +256,67 @@ static void check_all_arrive(struct net *net)
     assert_int_equal(units, t.delivered_units);
 }
 
+/* What paths say of each link is what the link has counted; each begins and ends where its packets did. */
+static void test_paths_are_those_that_packets_have_taken(void **state)
+{
+    struct sim_torus torus = sim_torus_default();
+    struct net *net;
+    struct emu_sim_path path;
+    uint64_t *packets, *units;
+    uint64_t n_ways = 0, n_hops = 0;
+    uint32_t place = 0;
+
+    (void)state;
+    memcpy(torus.size, (uint32_t[]){ 4, 4, 3 }, sizeof(torus.size));
+    net = make(&torus);
+    net->n_random = 100;
+    net->units_min = 8;
+    build(net, 1);
+    assert_false(emu_sim_keeps_paths(net->sim));
+    assert_false(emu_sim_next_path(net->sim, &place, &path));
+    assert_int_equal(emu_sim_keep_paths(net->sim), 0);
+    assert_true(emu_sim_keeps_paths(net->sim));
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    packets = calloc(net->m->n_links, sizeof(*packets));
+    units = calloc(net->m->n_links, sizeof(*units));
+    assert_non_null(packets);
+    assert_non_null(units);
+    while (emu_sim_next_path(net->sim, &place, &path)) {
+        assert_int_not_equal(path.src_nid, path.dst_nid);
+        assert_int_equal(path.traffic_class, EMU_TRAFFIC_REQUEST);
+        n_ways++;
+        n_hops += path.packets * (path.n_links - 2);
+        for (uint32_t i = 0; i < path.n_links; i++) {
+            packets[path.links[i]] += path.packets;
+            units[path.links[i]] += path.units;
+        }
+        assert_int_equal(path.links[0], net->sim->nics[path.src_nid].link);
+        assert_int_equal(net->sim->outs[path.links[path.n_links - 1]].to, path.dst_nid);
+    }
+    assert_true(n_ways >= 48 * 40);
+    assert_int_equal(n_hops, totals_of(net).packet_hops);
+    for (uint32_t link = 0; link < net->m->n_links; link++) {
+        assert_int_equal(packets[link], stats_of(net, link).packets);
+        assert_int_equal(units[link], stats_of(net, link).units);
+    }
+    assert_int_equal(emu_sim_untold_packets(net->sim), 0);
+    free(packets);
+    free(units);
+    destroy(net);
+}
+
+static void test_paths_are_kept_by_one_thread_only(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+
+    (void)state;
+    build(net, 2);
+    assert_int_equal(emu_sim_keep_paths(net->sim), -EINVAL);
+    assert_false(emu_sim_keeps_paths(net->sim));
+    destroy(net);
+}
+
 static void test_everything_sent_arrives_once_under_every_policy(void **state)
 {
     (void)state;
@@ -641,6 +702,9 @@ int main(void)
         cmocka_unit_test(test_shared_buffer_leaves_each_channel_its_own),
         cmocka_unit_test(test_lost_lanes_slow_the_link),
         cmocka_unit_test(test_everything_sent_arrives_once_under_every_policy),
+        cmocka_unit_test(test_paths_are_those_that_packets_have_taken),
+        PLAINLY(test_paths_are_those_that_packets_have_taken),
+        cmocka_unit_test(test_paths_are_kept_by_one_thread_only),
         cmocka_unit_test(test_one_channel_keeps_order),
         cmocka_unit_test(test_threads_change_nothing),
         cmocka_unit_test(test_plain_machines_decide_like_others),
