@@ -256,10 +256,10 @@ static void begin(struct words *words, const struct emu_mpirun_job *job, uint32_
 }
 
 /* A setting of Open MPI, unless the user has chosen another value. */
-static void add_default(struct words *words, const char *variable, const char *name, const char *value)
+static void add_default(struct words *words, const struct emu_job_plan *plan, const char *variable, const char *value)
 {
-    if (!getenv(variable))
-        add_setting(words, name, value);
+    if (!getenv(variable) && !is_exported(plan, variable))
+        add_setting(words, variable + strlen(MCA_PREFIX), value);
 }
 
 /*
@@ -280,17 +280,14 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
         add_setting(words, "btl", "gni,self");
         add_setting(words, "osc_rdma_btls", "gni");
         /* With two levels processes that want the same lock keep each other from it for milliseconds. */
-        if (!getenv(MCA_PREFIX "osc_rdma_locking_mode"))
-            add_setting(words, "osc_rdma_locking_mode", "on_demand");
+        add_default(words, plan, MCA_PREFIX "osc_rdma_locking_mode", "on_demand");
         /* See mpi-shim/openmpi/osc_accumulate.h. */
-        if (!getenv(MCA_PREFIX "osc_rdma_network_max_amo"))
-            add_setting(words, "osc_rdma_network_max_amo", "0");
+        add_default(words, plan, MCA_PREFIX "osc_rdma_network_max_amo", "0");
         if (plan->time) {
             add_setting(words, "btl_gni_connect_all", "1");
             add_setting(words, "btl_gni_polled_ranks", "0");
+            add_default(words, plan, MCA_PREFIX "coll_ce_enable", "1");
         }
-        if (plan->time && !getenv(MCA_PREFIX "coll_ce_enable"))
-            add_setting(words, "coll_ce_enable", "1");
     } else {
         add_setting(words, "pml", "cm");
         add_setting(words, "mtl", "portals3");
@@ -300,8 +297,11 @@ static void use_components(struct words *words, const struct emu_job_plan *plan)
         add_setting(words, "osc_emunic_node_windows", "0");
         add_setting(words, "osc_emunic_direct", "0");
     }
-    add_default(words, MCA_PREFIX "osc", "osc", plan->is_over_gni ? "emunic,rdma,pt2pt,sm" : "emunic,pt2pt,sm");
-    add_default(words, MCA_PREFIX "topo", "topo", "basic");
+    /* Who looks at the links wants Open MPI's own messages there, as in virtual time. */
+    if (!plan->time && !plan->wants_links)
+        add_default(words, plan, MCA_PREFIX "coll_flat_enable", "1");
+    add_default(words, plan, MCA_PREFIX "osc", plan->is_over_gni ? "emunic,rdma,pt2pt,sm" : "emunic,pt2pt,sm");
+    add_default(words, plan, MCA_PREFIX "topo", "basic");
 }
 
 /* In the allocation of a resource manager mpirun would use all of its hosts. */

@@ -26,9 +26,29 @@ static void nothing(long i)
     (void)i;
 }
 
+static long n_to_death(void)
+{
+    return strtol(getenv("EMU_TEST_SEED") ? getenv("EMU_TEST_SEED") : "1", NULL, 10) % 3000 + 1;
+}
+
 static void death(void)
 {
-    ring(strtol(getenv("EMU_TEST_SEED") ? getenv("EMU_TEST_SEED") : "1", NULL, 10) % 3000 + 1, nothing);
+    ring(n_to_death(), nothing);
+}
+
+/* The same, in sums and barriers, where the others wait for it. */
+static void sums(void)
+{
+    for (long i = 0, n = n_to_death();; i++) {
+        long mine = i, sum = 0;
+
+        if (rank == size - 1 && i == n)
+            raise(SIGKILL);
+        MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        EXPECT(sum == i * size);
+        if (i % 3 == 0)
+            MPI_Barrier(MPI_COMM_WORLD);
+    }
 }
 
 static MPI_Win endless_win;
@@ -66,10 +86,11 @@ static void endless(void)
 
 static const struct mpi_case cases[] = {
     { "death", death },
+    { "sums", sums },
     { "endless", endless },
 };
 
 int main(int argc, char **argv)
 {
-    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), 2); /* both only when named */
+    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), 3); /* all only when named */
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the installed Open MPI over the emulated machine.
-#   test_mpi.sh EMUNIC SUITE WINDOWS ENDLESS KIND PERF DIRECT
-# the command, mpi_suite, mpi_windows, mpi_endless, over which component (gni or portals), mpi_perf of tests/live, and
-# mpi_direct
+#   test_mpi.sh EMUNIC SUITE WINDOWS ENDLESS KIND PERF DIRECT SMALL
+# the command, mpi_suite, mpi_windows, mpi_endless, over which component (gni or portals), mpi_perf of tests/live,
+# mpi_direct, mpi_small
 # shellcheck source=../cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 
@@ -13,8 +13,9 @@ endless=$4
 kind=$5
 perf=$6
 direct=$7
+small=$8
 # What each program does that is given no names.
-declare -A n_cases=(["$suite"]=20 ["$windows"]=5 ["$direct"]=8)
+declare -A n_cases=(["$suite"]=20 ["$windows"]=5 ["$direct"]=8 ["$small"]=5)
 
 expect_all_cases() {
     expect_status 0
@@ -24,16 +25,18 @@ expect_all_cases() {
 # All cases; afterwards the machine has carried them, and nothing is left.
 suite_is_right() {
     local links=$dir/links program
-    for program in "$suite" "$windows"; do
+    for program in "$suite" "$windows" "$small"; do
         call run --mpi="$kind" --json "$links" "$@" -- "$program"
         expect_all_cases "$program"
         [ -z "$err" ] || bad "something on stderr: $err"
         python3 -c 'import json, sys; sys.exit(not sum(flow.get("packets", 1) for flow in json.load(open(sys.argv[1]))["flows"]))' \
             "$links" || bad "no packet was counted"
     done
-    call run --mpi="$kind" "$@" -- "$suite" threads
-    expect_status 0
-    expect_out '^ok threads$'
+    for program in "$suite" "$small"; do
+        call run --mpi="$kind" "$@" -- "$program" threads
+        expect_status 0
+        expect_out '^ok threads$'
+    done
     expect_nothing_left
 }
 
@@ -119,6 +122,13 @@ test_a_killed_rank_ends_the_job_with_one_line() {
         expect_err '^emunic run: rank 2 on node .* was ended by signal 9'
         expect_nothing_left
     done
+    for i in 0 1 2; do
+        EMU_TEST_SEED=$((seed + i * 701)) call run --mpi="$kind" -n 5 -- "$endless" sums
+        expect_status 137
+        [ "$(wc -l <<<"$err")" -eq 1 ] || bad "more than one line: $err"
+        expect_err '^emunic run: rank 4 on node .* was ended by signal 9'
+        expect_nothing_left
+    done
 }
 
 test_without_the_option_a_program_of_mpi_is_told_which_is_missing() {
@@ -166,6 +176,40 @@ test_collective_engines_do_small_calls() {
         python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["time"]["now_ps"])' "$dir/json" >"$dir/now.$is_on"
     done
     [ "$(<"$dir/now.1")" -lt "$(<"$dir/now.0")" ] || bad "$(<"$dir/now.1") ps with engines, $(<"$dir/now.0") without"
+}
+
+# Into n_operations: those on the machine while 4 ranks add a thousand numbers, with coll/flat ($1: 1) or without.
+count_operations() {
+    call run --mpi="$kind" -n 4 --ppn 2 -x OMPI_MCA_coll_flat_enable="$1" --json "$dir/json" -- "$small" calls
+    expect_status 0
+    n_operations=$(python3 -c 'import json, sys; print(sum(flow["operations"] for flow in json.load(open(sys.argv[1]))["flows"]))' "$dir/json")
+}
+
+# By doubling each rank sends two messages for a sum, flat three, and the machine counts what goes each way.
+test_small_calls_are_flat_unless_turned_off() {
+    local n_operations flat doubled
+    count_operations 1
+    flat=$n_operations
+    count_operations 0
+    doubled=$n_operations
+    [ "$flat" -ge $((4 * 3 * 997)) ] || bad "$flat operations"
+    [ "$doubled" -lt "$flat" ] || bad "$doubled operations without coll/flat, $flat with it"
+}
+
+# Faults that never come switch a job to the routed path and back, between two small calls.
+test_small_calls_go_on_when_the_direct_path_is_closed() {
+    EMU_TEST_EMUNIC=$emunic call run --mpi="$kind" -n 3 -- "$small" switched
+    expect_status 0
+    expect_out '^ok switched$'
+    [ -z "$err" ] || bad "something on stderr: $err"
+}
+
+# A communicator of too many ranks, or of more than coll_flat_ranks, has messages as before.
+test_larger_communicators_do_without() {
+    call run --mpi="$kind" -n 34 --ppn 8 -- "$small" in_order calls
+    expect_status 0
+    call run --mpi="$kind" -n 3 -x OMPI_MCA_coll_flat_ranks=2 -- "$small" in_order mixed
+    expect_status 0
 }
 
 # Windows of threads, and windows in the memory of a node: osc/pt2pt has neither.
@@ -264,7 +308,8 @@ run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_t
     sixteen_ranks_exchange_everything everything_works_in_virtual_time virtual_time_is_the_same_each_time \
     a_message_costs_what_the_library_takes_at_each_end small_limits_lose_nothing collective_engines_do_small_calls \
     windows_of_osc_rdma short_puts_and_gets_of_locked_windows direct_puts_are_short_and_counted \
-    what_lies_outside_of_a_window_is_refused \
+    what_lies_outside_of_a_window_is_refused small_calls_are_flat_unless_turned_off \
+    small_calls_go_on_when_the_direct_path_is_closed larger_communicators_do_without \
     dynamic_windows_become_messages flushes_of_nothing_send_nothing a_fortran_program_runs \
     a_killed_rank_ends_the_job_with_one_line without_the_option_a_program_of_mpi_is_told_which_is_missing \
     auto_takes_what_the_machine_had another_message_layer_ends_the_job spawned_processes_are_refused_with_a_message

@@ -47,10 +47,11 @@ def same_pairs(ours, theirs, headers=0.0):
 
 
 def check(setting):
-    """Both runs, and one that Open MPI monitors. Rank N is on node N."""
+    """Both runs, and two whose collective calls are Open MPI's own: one that it monitors. Rank N is on node N."""
     (setting.folder / "in.melt").write_text(MELT, encoding="utf-8")
     command = ["lmp", "-in", "in.melt", "-log", "none"]
     headers = HEADERS_OVER_GNI if setting.is_over_gni else 0.0
     ours = thermo(setting.on_machine("machine", *command, options=("--first-nid", "0")))
     said = same_lines("thermodynamic output", ours, thermo(setting.over_vader("vader", *command)))
+    setting.on_machine("counted", *command, options=("--first-nid", "0", "-x", "OMPI_MCA_coll_flat_enable=0"))
     return f"{said}; {same_pairs(setting.pairs(), setting.monitored_pairs(*command), headers)}"
