@@ -75,7 +75,7 @@ mca_coll_base_module_t *cfl_query(struct ompi_communicator_t *comm, int *priorit
 
 /* ---- coll_channel.c ---- */
 
-/* Once. How many processes share how many processors here. */
+/* Once. Do processes share processors here? */
 void cfl_look_around(void);
 
 /* All processes of the communicator call it. NULL on all of them: there are no lines for it. */

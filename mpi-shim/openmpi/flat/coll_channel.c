@@ -17,17 +17,10 @@
 
 #include <ompi/mca/rte/rte.h>
 
-#include "emunic/base/clock.h"
-#include "emunic/base/yield_cost.h"
+#define LOOKS  64u /* between two calls of cfl_progress() */
+#define YIELDS 4u  /* likewise, where processes share processors */
 
-#define LOOKS    64u /* between two calls of cfl_progress() */
-#define SWITCHES EMU_YIELD_SLOW_FACTOR
-
-/* Of this process. */
-static struct {
-    int n_processors;   /* 0: no two processes share one */
-    uint64_t switch_ns; /* what it costs at least to give the processor to another process */
-} here;
+static bool is_crowded; /* processes of the job share the processors of this one */
 
 _Noreturn void cfl_fail(const char *format, ...)
 {
@@ -50,9 +43,7 @@ void cfl_look_around(void)
     CPU_ZERO(&set);
     if (sched_getaffinity(0, sizeof(set), &set) != 0)
         CPU_SET(0, &set);
-    here.n_processors = n_processes > CPU_COUNT(&set) ? CPU_COUNT(&set) : 0;
-    if (here.n_processors > 0)
-        here.switch_ns = (uint64_t)SWITCHES * emu_yield_measure_ns();
+    is_crowded = n_processes > CPU_COUNT(&set);
 }
 
 /* ---- talking to the others, by the component before ---- */
@@ -110,45 +101,37 @@ void cfl_close(struct cfl_channel *channel)
 
 /* ---- waiting ---- */
 
-static int count_missing(const struct cfl_channel *channel)
+static bool is_missing(const struct cfl_channel *channel)
 {
     uint64_t number = channel->number;
-    int n = 0;
 
     for (int i = 0; i < channel->n_ranks; i++)
-        n += atomic_load_explicit(&channel->lines[i].place[number & 1].number, memory_order_acquire) != number;
-    return n;
+        if (atomic_load_explicit(&channel->lines[i].place[number & 1].number, memory_order_acquire) != number)
+            return true;
+    return false;
 }
 
 /*
- * Processes that run now, on other processors, come by themselves. If more are missing than there are other
- * processors, one waits for ours and gets it at once. Else the last ones are on their way, and are waited for as long
- * as giving the processor away would cost.
+ * Somebody who is missing waits for our processor, mostly. Looking for as long as a switch takes before giving it away,
+ * where few enough are missing, took twice as long with two processes on each core.
  */
-static void wait_crowded(int n_missing, uint64_t *until_ns)
+static void give_way(unsigned n_looks)
 {
-    if (n_missing < here.n_processors) {
-        uint64_t time_ns = emu_clock_ns();
-
-        if (*until_ns == 0)
-            *until_ns = time_ns + here.switch_ns;
-        if (time_ns < *until_ns)
-            return;
-    }
-    *until_ns = 0;
-    cfl_progress();
+    if (n_looks % YIELDS == 0)
+        cfl_progress();
+    else
+        sched_yield();
 }
 
 static void wait_for_all(const struct cfl_channel *channel)
 {
-    uint64_t until_ns = 0;
     unsigned n_looks = 0;
-    int n_missing;
 
-    while ((n_missing = count_missing(channel)) > 0) {
-        if (here.n_processors > 0)
-            wait_crowded(n_missing, &until_ns);
-        else if (++n_looks % LOOKS == 0)
+    while (is_missing(channel)) {
+        n_looks++;
+        if (is_crowded)
+            give_way(n_looks);
+        else if (n_looks % LOOKS == 0)
             cfl_progress();
     }
 }
