@@ -11,7 +11,7 @@
  * that rested in a poll of Portals would not be woken. The mtl leaves yields to opal_progress() when that yields, and
  * does not rest then.
  */
-#include "mpi-shim/openmpi/flat/coll.h"
+#include "mpi-shim/openmpi/flat/flat.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +113,7 @@ static bool open_nic(void)
     } else if (!own.nic && !own.has_failed) {
         own.has_failed = !attach();
     }
-    is_open = own.nic != NULL;
+    is_open = !!own.nic;
     OPAL_THREAD_UNLOCK(&mutex);
     return is_open;
 }

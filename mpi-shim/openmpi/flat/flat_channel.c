@@ -6,7 +6,7 @@
  * barrier behind which all lines are there. Nobody's message is on its way to lines that are freed: each process waits
  * for the messages of all in each call, and has got the last ones when its last call ends.
  */
-#include "mpi-shim/openmpi/flat/coll.h"
+#include "mpi-shim/openmpi/flat/flat.h"
 
 #include <sched.h>
 #include <stdarg.h>

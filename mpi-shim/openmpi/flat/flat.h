@@ -4,8 +4,8 @@
  *
  * Thread rule: any thread; calls on one communicator come one after the other, as MPI promises.
  */
-#ifndef MPI_SHIM_OPENMPI_FLAT_COLL_H
-#define MPI_SHIM_OPENMPI_FLAT_COLL_H
+#ifndef MPI_SHIM_OPENMPI_FLAT_FLAT_H
+#define MPI_SHIM_OPENMPI_FLAT_FLAT_H
 
 #include <ompi_config.h>
 
@@ -69,11 +69,11 @@ extern int cfl_is_enabled;
 extern int cfl_after_calls;
 extern int cfl_ranks;
 
-/* ---- coll_module.c ---- */
+/* ---- flat_module.c ---- */
 
 mca_coll_base_module_t *cfl_query(struct ompi_communicator_t *comm, int *priority);
 
-/* ---- coll_channel.c ---- */
+/* ---- flat_channel.c ---- */
 
 /* Once. Do processes share processors here? */
 void cfl_look_around(void);
@@ -99,7 +99,7 @@ static inline const void *cfl_data_of(const struct cfl_channel *channel, int ran
 /* Ends the job with a message. */
 _Noreturn void cfl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- coll_nic.c ---- */
+/* ---- flat_nic.c ---- */
 
 /* All processes of the communicator call it. False on all of them: some cannot be reached as it should be. */
 bool cfl_connect(struct cfl_channel *channel);

@@ -2,7 +2,7 @@
 /*
  * The component coll/flat as Open MPI finds it. It does nothing unless `emunic run` has enabled it.
  */
-#include "mpi-shim/openmpi/flat/coll.h"
+#include "mpi-shim/openmpi/flat/flat.h"
 
 #include <stdlib.h>
 
