@@ -32,7 +32,7 @@ GENERATED = "docs/generated/"
 
 # Functions whose parameters are those of somebody else's documents.
 API = re.compile(r"(GNI_|gni_|dmapp_|_?Ptl|PMI|UDREG_|rca_|alps|cnos_|MPI_|pmix_event_|mp3_isend|mp3_improbe|mg_prepare|"
-                 r"mg_sendi|mg_put|mg_get|mg_atomic_|cce_allreduce|cce_reduce|osc_query|osc_select|"
+                 r"mg_sendi|mg_put|mg_get|mg_atomic_|cce_allreduce|cce_reduce|cfl_allreduce|osc_query|osc_select|"
                  r"osc_r?accumulate|osc_r?get_accumulate|osc_fetch_and_op|osc_compare_and_swap|osc_r?put|osc_r?get|pml_isend_init|gethostby)")
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)\s*")
 SIGNATURE = re.compile(r"^[^(=]*?\b(\w+)\((.*)\)\s*$")

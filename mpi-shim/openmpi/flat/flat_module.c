@@ -9,8 +9,7 @@
  * All processes decide alike, by what MPI wants to be equal on all of them: type, count and operation. Each of them
  * combines the elements of all, in the order of ranks and with the brackets of Open MPI's recursive doubling: first
  * pairs, until a power of two is left, then pairs of those. So all get the same bits each time, the same as without
- * this
- * component where Open MPI doubles, and operations need not commute.
+ * this component where Open MPI doubles, and operations need not commute.
  */
 #include "mpi-shim/openmpi/flat/flat.h"
 
