@@ -10,6 +10,9 @@
  *   sender   second line, then the first, its number last
  *   owner    looks for the number that is next; matches, stores, posts events; then says how many it has taken
  *
+ * Where the owner is a message layer with receives of its own, a message that meets one of them goes past all lists,
+ * descriptors, locks and events of the interface (emu_portals_hand_short()).
+ *
  * The sender asks for that count only when it knows of no free place, so its line stays with the owner as a rule.
  *
  * A sender that dies leaves whole messages or none. An inbox stays its sender's until the interface ends; where all
@@ -23,13 +26,15 @@
 #include "emunic/client/portals_port_inner.h"
 #include "emunic/engine/word.h"
 
-#define AHEAD 3u /* messages that are fetched before they are looked at */
+#define AHEAD        3u  /* messages that are fetched before they are looked at */
+#define TOLD_AT_ONCE 16u /* messages that are handed over before their sender may see that: it may be waiting */
 
 /* ---- the owner ---- */
 
-void emu_portals_open_inboxes(struct emu_portals *p)
+void emu_portals_open_inboxes(struct emu_portals *p, emu_short_taker taker)
 {
     p->takes_short = true;
+    p->taker = taker;
     atomic_store_explicit(&p->ni->takes_short, 1, memory_order_release);
 }
 
@@ -56,15 +61,9 @@ static bool is_there(const struct emu_ptl_inbox *inbox, uint64_t number)
     return atomic_load_explicit(&place_of(inbox, number)->number, memory_order_acquire) == number;
 }
 
-/*
- * False: nothing has happened, because the message would only go where unexpected ones are kept. The interface is held.
- * Its flight is our own: who dies here takes the interface with it.
- */
-static bool take_one(struct emu_portals *p, const struct emu_ptl_inbox *inbox, const struct emu_ptl_short *place,
-                     bool only_expected)
+static struct emu_ptl_request request_of(const struct emu_ptl_inbox *inbox, const struct emu_ptl_short *place)
 {
-    uint32_t length_bytes = place->length_bytes;
-    struct emu_ptl_request request = {
+    return (struct emu_ptl_request){
         .kind = EMU_PTL_PUT,
         .nid = inbox->nid,
         .pid = inbox->pid,
@@ -72,24 +71,41 @@ static bool take_one(struct emu_portals *p, const struct emu_ptl_inbox *inbox, c
         .jid = inbox->jid,
         .pt = place->pt,
         .bits = place->bits,
-        .length_bytes = length_bytes,
+        .length_bytes = place->length_bytes,
         .hdr_data = place->hdr_data,
     };
+}
+
+/* Its flight is our own: who dies here takes the interface with it. */
+static void deliver(struct emu_portals *p, const struct emu_ptl_request *request, const struct emu_ptl_taker *taker,
+                    const uint8_t *data)
+{
     struct emu_ptl_flight flight;
-    struct emu_ptl_taker taker;
     unsigned fail = 0;
 
-    if (length_bytes > EMU_PTL_INBOX_BYTES || emu_ptl_match(p->ni, &request, &taker) != EMU_PTL_TAKEN)
-        return true;
-    if (only_expected && taker.md.threshold != 1)
-        return false;
-    emu_ptl_begin_brief(p->ni, &taker, p->generation, &flight);
-    if (taker.mlength > 0 && store(p, &taker, place->data) < 0)
+    emu_ptl_begin_brief(p->ni, taker, p->generation, &flight);
+    if (taker->mlength > 0 && store(p, taker, data) < 0)
         fail = EMU_STATUS_REMOTE_RANGE;
-    emu_ptl_end_brief(p->ni, &request, &taker, &flight, fail);
+    emu_ptl_end_brief(p->ni, request, taker, &flight, fail);
     /* At once, or the next search walks past it. */
     if (emu_ptl_has_dead(&p->owner))
         emu_ptl_reap(&p->owner);
+}
+
+/*
+ * False: nothing has happened, because the message would only go where unexpected ones are kept. The interface is held.
+ */
+static bool take_one(struct emu_portals *p, const struct emu_ptl_inbox *inbox, const struct emu_ptl_short *place,
+                     bool only_expected)
+{
+    const struct emu_ptl_request request = request_of(inbox, place);
+    struct emu_ptl_taker taker;
+
+    if (request.length_bytes > EMU_PTL_INBOX_BYTES || emu_ptl_match(p->ni, &request, &taker) != EMU_PTL_TAKEN)
+        return true;
+    if (only_expected && taker.md.threshold != 1)
+        return false;
+    deliver(p, &request, &taker, place->data);
     return true;
 }
 
@@ -120,6 +136,91 @@ void emu_portals_take_short(struct emu_portals *p)
     for (uint32_t i = 0; i < n && i < EMU_PTL_INBOXES; i++)
         take_some_of(p, i);
     emu_portals_release(p);
+}
+
+/* False: no entry for one message takes it. The interface is held. */
+static bool meets_entry(struct emu_portals *p, const struct emu_ptl_inbox *inbox, const struct emu_ptl_short *place)
+{
+    const struct emu_ptl_request request = request_of(inbox, place);
+    struct emu_ptl_taker taker;
+
+    if (request.length_bytes > EMU_PTL_INBOX_BYTES || !emu_ptl_find(p->ni, &request, &taker) || taker.md.threshold != 1)
+        return false;
+    deliver(p, &request, &taker, place->data);
+    return true;
+}
+
+/* The message of that number is there. False: it stays. With has_entries the interface is held. */
+static bool hand_one(struct emu_portals *p, const struct emu_ptl_inbox *inbox, uint64_t number, bool is_first,
+                     bool has_entries)
+{
+    const struct emu_ptl_short *place = place_of(inbox, number);
+    const struct emu_short_message message = {
+        .nid = inbox->nid,
+        .pid = inbox->pid,
+        .pt = place->pt,
+        .length_bytes = place->length_bytes,
+        .bits = place->bits,
+        .hdr_data = place->hdr_data,
+        .data = place->data,
+        .is_first = is_first,
+    };
+
+    if (message.length_bytes > EMU_PTL_INBOX_BYTES || (has_entries && meets_entry(p, inbox, place)))
+        return true;
+    if (!p->taker(&message))
+        return false;
+    p->n_handed++;
+    p->handed_bytes += message.length_bytes;
+    return true;
+}
+
+static uint32_t hand_some_of(struct emu_portals *p, uint32_t i, uint64_t end, bool has_entries)
+{
+    struct emu_ptl_inbox *inbox = &p->ni->inboxes[i];
+    uint64_t first = p->taken[i] + 1;
+    uint64_t number = first;
+
+    while (number < end && hand_one(p, inbox, number, number == first, has_entries)) {
+        p->taken[i] = number++;
+        if (number % TOLD_AT_ONCE == 0)
+            atomic_store_explicit(&inbox->taken, number - 1, memory_order_release);
+    }
+    if (number > first)
+        atomic_store_explicit(&inbox->taken, number - 1, memory_order_release);
+    return (uint32_t)(number - first);
+}
+
+/* Behind the last message that is there. */
+static uint64_t end_of(const struct emu_portals *p, uint32_t i)
+{
+    uint64_t first = p->taken[i] + 1;
+    uint64_t number = first;
+
+    while (number < first + EMU_PTL_INBOX_PLACES && is_there(&p->ni->inboxes[i], number))
+        number++;
+    return number;
+}
+
+uint32_t emu_portals_hand_short(struct emu_portals *p, uint32_t quiet, bool has_entries)
+{
+    uint32_t n = atomic_load_explicit(&p->ni->n_inboxes, memory_order_relaxed);
+    uint64_t ends[EMU_PTL_INBOXES];
+    uint32_t n_handed = 0;
+
+    n = n < EMU_PTL_INBOXES ? n : EMU_PTL_INBOXES;
+    for (uint32_t i = 0; i < n; i++)
+        ends[i] = end_of(p, i);
+    /* After the messages were seen: what their senders had sent before by other ways stands in the queue then. */
+    if (emu_ptl_eq_holds_event(&p->owner, quiet))
+        return 0;
+    if (has_entries)
+        emu_portals_hold(p);
+    for (uint32_t i = 0; i < n; i++)
+        n_handed += hand_some_of(p, i, ends[i], has_entries);
+    if (has_entries)
+        emu_portals_release(p);
+    return n_handed;
 }
 
 /* ---- the sender ---- */

@@ -23,8 +23,11 @@ struct emu_portals_target;
 
 /* ---- the owner ---- */
 
-/* From now on others leave messages, and the owner has to look for them. */
-void emu_portals_open_inboxes(struct emu_portals *p);
+/*
+ * From now on others leave messages, and the owner has to look for them. taker: who takes those that no entry for one
+ * message takes, by emu_portals_hand_short(); NULL: nobody, it is emu_portals_take_short() then.
+ */
+void emu_portals_open_inboxes(struct emu_portals *p, emu_short_taker taker);
 
 /* What is looked at in vain, mostly: a line for each sender, which nobody writes meanwhile. */
 static inline bool emu_portals_has_short(const struct emu_portals *p)
@@ -45,6 +48,13 @@ static inline bool emu_portals_has_short(const struct emu_portals *p)
  * message alone. The others stay where they are, because receives for them may be yet to come.
  */
 void emu_portals_take_short(struct emu_portals *p);
+
+/*
+ * Hands the messages that are there to the taker; with has_entries only what no entry for one message takes. quiet: a
+ * queue; while it holds an event, which may be of something that was sent before, nothing is handed over. How many.
+ * Without has_entries nothing of the interface is touched that others write.
+ */
+uint32_t emu_portals_hand_short(struct emu_portals *p, uint32_t quiet, bool has_entries);
 
 /* ---- the sender ---- */
 

@@ -12,6 +12,7 @@
 
 #include "emunic/client/port.h"
 #include "emunic/client/regions.h"
+#include "emunic/client/short_message.h"
 #include "emunic/engine/portals_engine.h"
 #include "emunic/engine/portals_owner.h"
 
@@ -41,7 +42,10 @@ struct emu_portals {
     struct emu_portals_peer *peers; /* owned, one per port slot */
     struct emu_portals_known known[EMU_PORTALS_KNOWN];
     bool takes_short;                /* its inboxes are open */
+    emu_short_taker taker;           /* borrowed: who takes short messages; NULL: the match lists alone */
     uint64_t taken[EMU_PTL_INBOXES]; /* short messages, of each inbox */
+    uint64_t n_handed;               /* of these, by the taker; the interface does not count them */
+    uint64_t handed_bytes;
 };
 
 struct emu_portals_options {

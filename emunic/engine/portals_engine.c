@@ -111,13 +111,18 @@ bool emu_ptl_is_cut_off(struct emu_ptl_ni *ni, uint32_t nid)
     return false;
 }
 
+bool emu_ptl_find(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, struct emu_ptl_taker *taker_out)
+{
+    return ni->is_up && rq->pt <= ni->max_pt && rq->pt < EMU_PTL_PTS && rq->ac <= ni->max_ac && rq->ac < EMU_PTL_ACES &&
+           is_admitted(ni, rq) && find_taker(ni, rq, taker_out);
+}
+
 enum emu_ptl_result emu_ptl_match(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq,
                                   struct emu_ptl_taker *taker_out)
 {
     if (ni->n_fails > 0 && emu_ptl_is_cut_off(ni, rq->nid))
         return EMU_PTL_LOST;
-    if (ni->is_up && rq->pt <= ni->max_pt && rq->pt < EMU_PTL_PTS && rq->ac <= ni->max_ac && rq->ac < EMU_PTL_ACES &&
-        is_admitted(ni, rq) && find_taker(ni, rq, taker_out))
+    if (emu_ptl_find(ni, rq, taker_out))
         return EMU_PTL_TAKEN;
     ni->drops++;
     ni->dropped_bytes += rq->length_bytes;

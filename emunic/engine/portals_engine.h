@@ -83,6 +83,9 @@ enum emu_ptl_result {
 enum emu_ptl_result emu_ptl_match(struct emu_ptl_ni *ni, const struct emu_ptl_request *request,
                                   struct emu_ptl_taker *taker_out);
 
+/* What would take a request, if anything; nothing is counted, and no node is cut off. */
+bool emu_ptl_find(struct emu_ptl_ni *ni, const struct emu_ptl_request *request, struct emu_ptl_taker *taker_out);
+
 /*
  * Commits: the descriptor's words, START. The flight is kept by whoever carries the operation out, until emu_ptl_end():
  * in the interface if the process may die before (ni->flights), else where it likes.

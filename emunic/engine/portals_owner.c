@@ -733,6 +733,11 @@ void emu_ptl_eq_destroy(struct emu_ptl_owner *o, uint32_t index)
     count_freed(o->ni, EMU_PTL_SR_EQS, o->eqs.n_in_use);
 }
 
+bool emu_ptl_eq_holds_event(const struct emu_ptl_owner *o, uint32_t eq)
+{
+    return atomic_load_explicit(&o->ni->eqs[eq].tail, memory_order_acquire) != o->eq_own[eq].head.at;
+}
+
 enum emu_ptl_take emu_ptl_eq_take(struct emu_ptl_owner *o, uint32_t index, bool stays, struct emu_ptl_event *event_out)
 {
     struct emu_ptl_eq_own *own = &o->eq_own[index];

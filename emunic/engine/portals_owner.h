@@ -166,6 +166,8 @@ bool emu_ptl_eq_is_quiet(struct emu_ptl_owner *owner, uint32_t eq);
 int emu_ptl_eq_create(struct emu_ptl_owner *owner, uint64_t capacity, uint32_t *eq_out);
 /* (lock) */
 void emu_ptl_eq_destroy(struct emu_ptl_owner *owner, uint32_t eq);
+/* Has somebody put in what has not been taken? Perhaps it is lost: taking tells. Reads one line. */
+bool emu_ptl_eq_holds_event(const struct emu_ptl_owner *owner, uint32_t eq);
 /* Takes the next event, or with `stays` looks at it. */
 enum emu_ptl_take emu_ptl_eq_take(struct emu_ptl_owner *owner, uint32_t eq, bool stays,
                                   struct emu_ptl_event *event_out);

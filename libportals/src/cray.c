@@ -200,14 +200,34 @@ int p3_memory_stays(ptl_handle_ni_t handle, const void *start, ptl_size_t length
     return is_kept ? PTL_OK : PTL_NO_SPACE;
 }
 
-void p3_inboxes_open(ptl_handle_ni_t handle)
+_Static_assert(P3_SHORT_BYTES == EMU_PTL_INBOX_BYTES, "what an inbox has room for");
+
+void p3_inboxes_open(ptl_handle_ni_t handle, emu_short_taker taker)
 {
     struct p3_ni *ni = p3_lock_ni(handle);
 
     if (!ni)
         return;
-    emu_portals_open_inboxes(&ni->p);
+    emu_portals_open_inboxes(&ni->p, taker);
     p3_unlock_ni(ni);
+}
+
+unsigned p3_inboxes_take(ptl_handle_ni_t handle, ptl_handle_eq_t quiet, bool has_entries)
+{
+    struct p3_ni *ni = p3_lock_ni(handle);
+    unsigned n = 0;
+    uint32_t eq;
+
+    if (!ni)
+        return 0;
+    if (ni->p.taker && emu_portals_has_short(&ni->p)) {
+        eq = emu_ptl_find_eq(&ni->p.owner, quiet);
+        n = eq == EMU_PTL_NONE ? 0 : emu_portals_hand_short(&ni->p, eq, has_entries);
+    }
+    if (n > 0)
+        emu_port_found(&ni->p.port);
+    p3_unlock_ni(ni);
+    return n;
 }
 
 bool p3_has_taken(ptl_handle_ni_t handle, ptl_process_id_t target)

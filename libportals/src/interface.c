@@ -380,9 +380,11 @@ static enum p3_code list_register(const struct emu_ptl_ni *shm, uint32_t reg, ui
     return P3_OK;
 }
 
-static enum p3_code read_register(const struct emu_ptl_ni *shm, uint32_t reg, uint64_t *value)
+static enum p3_code read_register(const struct emu_portals *p, uint32_t reg, uint64_t *value)
 {
+    const struct emu_ptl_ni *shm = p->ni;
     uint64_t sent = shm->registers[EMU_PTL_SR_SEND_COUNT];
+    uint64_t received = shm->received + p->n_handed;
 
     if (reg & 0x80000000u)
         return list_register(shm, reg, value);
@@ -396,16 +398,16 @@ static enum p3_code read_register(const struct emu_ptl_ni *shm, uint32_t reg, ui
         *value = shm->dropped_bytes;
         break;
     case EMU_PTL_SR_RECV_COUNT:
-        *value = shm->received;
+        *value = received;
         break;
     case EMU_PTL_SR_RECV_LENGTH:
-        *value = shm->received_bytes;
+        *value = shm->received_bytes + p->handed_bytes;
         break;
     case EMU_PTL_SR_MSGS:
-        *value = shm->received + sent;
+        *value = received + sent;
         break;
     case EMU_PTL_SR_MSGS + 1:
-        *value = shm->received + sent - shm->n_open;
+        *value = received + sent - shm->n_open;
         break;
     case EMU_PTL_SR_MSGS + 2:
         *value = shm->n_open_max;
@@ -428,7 +430,7 @@ enum p3_code p3_ni_status(uint32_t handle, uint32_t reg, uint64_t *value)
         return P3_NI_INVALID;
     /* The lock also makes what others have marked dead count as freed. */
     emu_portals_hold(&ni->p);
-    code = read_register(ni->p.ni, reg, value);
+    code = read_register(&ni->p, reg, value);
     emu_portals_release(&ni->p);
     p3_unlock_ni(ni);
     return code;

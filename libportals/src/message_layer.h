@@ -10,6 +10,8 @@
 
 #include <portals/portals3.h>
 
+#include "emunic/client/short_message.h"
+
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
 #endif
@@ -39,12 +41,26 @@ int p3_memory_stays(ptl_handle_ni_t ni, const void *start, ptl_size_t length_byt
 int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_bytes, const struct p3_message *message,
                bool *is_over);
 
+#define P3_SHORT_BYTES 96u
+
 /*
- * From now on p3_put_now() of others may leave messages of at most 96 bytes in an inbox, and this process matches them
+ * From now on p3_put_now() of others may leave messages of at most P3_SHORT_BYTES in an inbox, and this process matches them
  * itself when it next polls a queue of this interface: so no cache line of the interface goes to the sender, but none
  * arrives before a poll. Any thread. A handle that is none changes nothing.
+ *
+ * taker: a message layer that keeps receives of its own. Polls take nothing from inboxes then, p3_inboxes_take() does,
+ * and hands over what it finds: so such a message costs neither entry, descriptor, lock nor event. NULL: there is none.
  */
-void p3_inboxes_open(ptl_handle_ni_t ni);
+void p3_inboxes_open(ptl_handle_ni_t ni, emu_short_taker taker);
+
+/*
+ * Hands the messages that are there to the taker, those of one sender in order, up to the first that it leaves. `quiet`
+ * is the queue of the last entries of the lists. While it holds an event, which may be of a message that was sent
+ * before, nothing is handed over. has_entries: there may be entries for one message (threshold 1) at the lists; such an
+ * entry takes its message as ever, and the taker gets the others. Returns how many have been taken. One thread at a
+ * time. A handle that is none changes nothing.
+ */
+unsigned p3_inboxes_take(ptl_handle_ni_t ni, ptl_handle_eq_t quiet, bool has_entries);
 
 /*
  * Has the target taken all that p3_put_now() has left for it? Until then no other put to it may be begun, because it

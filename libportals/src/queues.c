@@ -146,7 +146,7 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
         sleeps = sleeps && !ni->p.takes_short;
         if (code == P3_OK)
             code = sleeps ? take_or_announce(ni, eqs, n, taken) : take_any(ni, eqs, n, taken);
-        if (code == P3_EQ_EMPTY && ni->p.takes_short && emu_portals_has_short(&ni->p)) {
+        if (code == P3_EQ_EMPTY && ni->p.takes_short && !ni->p.taker && emu_portals_has_short(&ni->p)) {
             emu_portals_take_short(&ni->p);
             code = take_any(ni, eqs, n, taken);
         }

@@ -18,6 +18,8 @@
 
 #include <portals/portals3.h>
 
+#include "emunic/client/short_message.h"
+
 /* Portal indices. */
 #define MP3_PT_MESSAGE 4u
 #define MP3_PT_CREDIT  5u
@@ -64,12 +66,14 @@ struct mp3_peer {
     struct mp3_request *waiting; /* borrowed: sends without credit, in order */
     struct mp3_request *last_waiting;
     struct mp3_peer *next_waiting;
-    bool is_listed; /* among those with waiting sends */
+    bool is_waiting; /* it is among those with waiting sends */
     /* from it */
     uint32_t taken_messages;
     uint32_t taken_bytes;
     uint32_t told_messages;
     uint32_t told_bytes;
+    struct mp3_peer *next_owed;
+    bool is_owed; /* it is among those that are to be told */
 };
 
 enum {
@@ -96,6 +100,8 @@ struct mp3_request {
     uint32_t number; /* of a send under way, or of a receive that fetches */
     unsigned state;
     /* receives */
+    ptl_match_bits_t ignore;
+    bool is_listed;
     ptl_handle_me_t entry;
     uint32_t slot; /* of the landing place, or MP3_NO_SLOT: in the buffer itself */
     bool is_posted;
@@ -160,7 +166,12 @@ struct mp3 {
     struct mp3_unexpected *unexpected;
     struct mp3_unexpected **unexpected_end;
     struct mp3_unexpected *begun; /* those that are not whole yet, in the list above or met */
-    struct mp3_request *done;     /* callbacks are due, in order */
+    struct mp3_request *listed;   /* borrowed: receives that are no entries of the NIC, in order */
+    struct mp3_request **listed_end;
+    uint32_t n_posted;        /* receives that are */
+    bool has_inboxes;         /* somebody has left a message in one */
+    struct mp3_peer *owed;    /* credits are to be told */
+    struct mp3_request *done; /* callbacks are due, in order */
     struct mp3_request **done_end;
     bool is_open;
     bool is_progressing; /* registered */
@@ -236,6 +247,12 @@ int mp3_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *request, in
 /* A posted receive has its message. */
 void mp3_receive_event(const ptl_event_t *event);
 
+/* A message that was left in an inbox. False: no receive here waits for it. */
+bool mp3_receive_short(const struct emu_short_message *message);
+
+/* The same: it joins those that nobody expected. */
+void mp3_keep_short(const struct emu_short_message *message);
+
 /* The reply to a fetch is here. */
 void mp3_fetch_event(const ptl_event_t *event);
 
@@ -250,8 +267,14 @@ void mp3_fetch_waiting(void);
 
 /* ---- mtl_progress.c ---- */
 
-/* Takes events, one at least if there is any, until there are none or a callback is due. Returns how many. */
+/*
+ * Takes short messages and events, one at least if there is any, until there are none or a callback is due. Returns how
+ * many.
+ */
 int mp3_poll(void);
+
+/* p3_inboxes_take() hands over a message. */
+bool mp3_take_short(const struct emu_short_message *message);
 
 /* Any thread, not locked: takes events and makes the callbacks. Returns how many. */
 int mp3_progress(void);

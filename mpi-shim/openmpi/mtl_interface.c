@@ -2,7 +2,7 @@
 /*
  * The Portals interface of a process: queues, lists and descriptors.
  *
- *   portal index MESSAGE   posted receives, in order | anchor | overflow entry | overflow entry ...
+ *   portal index MESSAGE   receives, in order (receive.c) | anchor | overflow entry | overflow entry ...
  *   portal index CREDIT    one entry without memory, for all
  *   portal index FETCH     one entry with all memory, for gets
  *
@@ -89,6 +89,7 @@ static int make_memory(void)
         mp3.free_fetches[i] = MP3_FETCHES - 1 - i;
     mp3.n_free_fetches = MP3_FETCHES;
     mp3.unexpected_end = &mp3.unexpected;
+    mp3.listed_end = &mp3.listed;
     mp3.done_end = &mp3.done;
     return 0;
 }
@@ -152,7 +153,7 @@ static int make_entries(void)
         return fail("entries", r);
     (void)p3_memory_stays(mp3.ni, mp3.arena, mp3.arena_bytes);
     p3_rounds_begin(mp3.ni);
-    p3_inboxes_open(mp3.ni);
+    p3_inboxes_open(mp3.ni, mp3_take_short);
     for (uint32_t i = 0; i < mp3.n_blocks; i++) {
         mp3.blocks[i].start = mp3.arena + (size_t)i * mp3.block_bytes;
         mp3_attach_block(&mp3.blocks[i]);

@@ -3,8 +3,8 @@
  * Events, and what they lead to.
  *
  * Under the lock events only change requests; Open MPI's callbacks, which may send and receive again, are made after it
- * has been released, in the order in which the requests were done. One call looks at all queues, that of receives
- * first. A process tells a peer what it has taken when that is half of what the peer may have under way.
+ * has been released, in the order in which the requests were done. One call looks at the inboxes and at all queues, that
+ * of receives first. A process tells a peer what it has taken when that is half of what the peer may have under way.
  */
 #include "mpi-shim/openmpi/mtl.h"
 
@@ -13,6 +13,7 @@
 #include "libportals/src/message_layer.h"
 
 #define EVENTS_MAX 256 /* at a time: callbacks are made in between */
+#define SKIPS_MAX  16u /* polls in a row that leave events alone, because short messages have ended requests */
 
 void mp3_done(struct mp3_request *request)
 {
@@ -63,33 +64,75 @@ static void tell(struct mp3_peer *peer)
         mp3_fail("cannot give credit to %u:%u", peer->id.nid, peer->id.pid);
 }
 
-/* A message of a peer has been taken off its queue. */
-static void count(const ptl_event_t *event)
+static void tell_owed(void)
 {
-    struct mp3_peer *peer = mp3_peer_of(event->initiator);
-    /* The sender has counted those of short messages, wherever they were to land. */
-    uint64_t bytes = event->match_bits & MP3_BIT_FETCH ? 0 : event->rlength;
+    while (mp3.owed) {
+        struct mp3_peer *peer = mp3.owed;
 
-    if (!peer)
-        mp3_fail("a message of %u:%u, which is not in this job", event->initiator.nid, event->initiator.pid);
-    peer->taken_messages++;
-    peer->taken_bytes += (uint32_t)bytes;
-    if (peer->taken_messages - peer->told_messages >= (mp3.window_messages + 1) / 2 ||
-        peer->taken_bytes - peer->told_bytes >= (mp3.window_bytes + 1) / 2)
+        mp3.owed = peer->next_owed;
+        peer->is_owed = false;
         tell(peer);
+    }
 }
 
-static void take_credit(const ptl_event_t *event)
+/* A message of a peer has been taken. bytes: those that its sender has counted. */
+static void count(ptl_process_id_t source, uint32_t bytes)
 {
-    struct mp3_peer *peer = mp3_peer_of(event->initiator);
+    struct mp3_peer *peer = mp3_peer_of(source);
+
+    if (!peer)
+        mp3_fail("a message of %u:%u, which is not in this job", source.nid, source.pid);
+    peer->taken_messages++;
+    peer->taken_bytes += bytes;
+    if (peer->is_owed || (peer->taken_messages - peer->told_messages < (mp3.window_messages + 1) / 2 &&
+                          peer->taken_bytes - peer->told_bytes < (mp3.window_bytes + 1) / 2))
+        return;
+    peer->is_owed = true;
+    peer->next_owed = mp3.owed;
+    mp3.owed = peer;
+}
+
+static void count_event(const ptl_event_t *event)
+{
+    /* Those of short messages, wherever they were to land. */
+    count(event->initiator, event->match_bits & MP3_BIT_FETCH ? 0 : (uint32_t)event->rlength);
+}
+
+static void take_credit(ptl_process_id_t source, ptl_hdr_data_t taken)
+{
+    struct mp3_peer *peer = mp3_peer_of(source);
 
     if (!peer)
         return;
     /* One that was left to be taken may come behind a later one. */
-    if ((int32_t)((uint32_t)(event->hdr_data >> 32) - peer->granted_messages) < 0)
+    if ((int32_t)((uint32_t)(taken >> 32) - peer->granted_messages) < 0)
         return;
-    peer->granted_messages = (uint32_t)(event->hdr_data >> 32);
-    peer->granted_bytes = (uint32_t)event->hdr_data;
+    peer->granted_messages = (uint32_t)(taken >> 32);
+    peer->granted_bytes = (uint32_t)taken;
+}
+
+/* ---- short messages ---- */
+
+/*
+ * No call of libportals here. Messages for which there is no receive stay in their inbox but for the first, because
+ * receives for them may be yet to come.
+ */
+bool mp3_take_short(const struct emu_short_message *message)
+{
+    ptl_process_id_t source = { .nid = message->nid, .pid = (ptl_pid_t)message->pid };
+
+    mp3.has_inboxes = true;
+    if (message->pt == MP3_PT_CREDIT) {
+        take_credit(source, message->hdr_data);
+        return true;
+    }
+    if (!mp3_receive_short(message)) {
+        if (!message->is_first)
+            return false;
+        mp3_keep_short(message);
+    }
+    count(source, message->length_bytes);
+    return true;
 }
 
 /* ---- events ---- */
@@ -102,18 +145,18 @@ static void take_unexpected(const ptl_event_t *event)
         mp3_begin_unexpected(event);
     } else if (event->type == PTL_EVENT_PUT_END) {
         mp3_keep(event);
-        count(event);
+        count_event(event);
     }
 }
 
 static void take_put(const ptl_event_t *event)
 {
     if (event->pt_index == MP3_PT_CREDIT) {
-        take_credit(event);
+        take_credit(event->initiator, event->hdr_data);
         return;
     }
     mp3_receive_event(event);
-    count(event);
+    count_event(event);
 }
 
 static void take(const ptl_event_t *event)
@@ -143,13 +186,13 @@ static void take(const ptl_event_t *event)
     }
 }
 
-int mp3_poll(void)
+/* One at least if there is any, until there are none or a callback is due. Returns how many. */
+static int poll_events(void)
 {
     ptl_event_t event;
     int which;
     int i = 0;
 
-    /* Who waits for a request shall not wait for one more look as well. */
     for (; i < EVENTS_MAX && (i == 0 || !mp3.done); i++) {
         int r = PtlEQPoll(mp3.queues, 3, 0, &event, &which);
 
@@ -162,10 +205,23 @@ int mp3_poll(void)
         else
             take(&event);
     }
+    return i;
+}
+
+int mp3_poll(void)
+{
+    static uint32_t skipped;
+    int n = (int)p3_inboxes_take(mp3.ni, mp3.queues[1], mp3.n_posted > 0);
+
+    /* Who waits for a request shall not wait for one more look as well. */
+    if (n == 0 || !mp3.done || ++skipped % SKIPS_MAX == 0)
+        n += poll_events();
+    if (mp3.owed)
+        tell_owed();
     if (mp3.first_waiting)
         mp3_send_waiting();
     mp3_fetch_waiting();
-    return i;
+    return n;
 }
 
 int mp3_progress(void)

@@ -6,6 +6,11 @@
  * refuses the entry (PtlMEMDPost with a queue to test) while a message is on its way into an overflow entry or has an
  * event there; then these events are taken first. So no message is ever behind a receive that it should have met.
  *
+ * Where messages come by inboxes, a receive of no more bytes than they have is listed here instead: its message comes
+ * that way as a rule, and then goes past the NIC. Others are unexpected for the NIC, and meet it when their event is
+ * taken. An entry that takes what a listed receive takes is always the older one, because such receives become entries
+ * before a newer one does; so whatever comes is shown to the entries first, then to the list.
+ *
  * Messages are known from START on, because START comes in the order of matching, and END does not: a short message may
  * end before a long one that was matched first. A receive that has met one waits for its END.
  *
@@ -19,6 +24,7 @@
 #include <opal/runtime/opal_progress.h>
 
 #include "emunic/client/message_cost.h"
+#include "libportals/src/message_layer.h"
 
 static struct mp3_request *first_fetch; /* borrowed: they wait for a number */
 static struct mp3_request **fetch_end = &first_fetch;
@@ -55,6 +61,49 @@ static struct mp3_unexpected **find(struct pattern p)
     return link;
 }
 
+/* ---- receives that are no entries ---- */
+
+/* The link to the oldest that takes a message; what it points to is NULL if there is none. */
+static struct mp3_request **find_listed(ptl_match_bits_t bits)
+{
+    struct mp3_request **link = &mp3.listed;
+
+    while (*link && (((*link)->bits ^ bits) & ~(*link)->ignore) != 0)
+        link = &(*link)->next;
+    return link;
+}
+
+static void list(struct mp3_request *request)
+{
+    request->is_listed = true;
+    request->next = NULL;
+    *mp3.listed_end = request;
+    mp3.listed_end = &request->next;
+}
+
+static struct mp3_request *take_listed(struct mp3_request **link)
+{
+    struct mp3_request *request = *link;
+
+    request->is_listed = false;
+    *link = request->next;
+    if (!*link)
+        mp3.listed_end = link;
+    return request;
+}
+
+/* Is there one that takes what a receive takes? */
+static bool is_listed_for(struct pattern p)
+{
+    const struct mp3_request *request = mp3.listed;
+
+    while (request && ((request->bits ^ p.bits) & ~(request->ignore | p.ignore)) != 0)
+        request = request->next;
+    return request;
+}
+
+/* ---- unexpected messages ---- */
+
 static struct mp3_unexpected *take_out(struct mp3_unexpected **link)
 {
     struct mp3_unexpected *message = *link;
@@ -65,13 +114,26 @@ static struct mp3_unexpected *take_out(struct mp3_unexpected **link)
     return message;
 }
 
-void mp3_begin_unexpected(const ptl_event_t *event)
+static struct mp3_unexpected *new_unexpected(size_t n)
 {
-    size_t n = event->md.user_ptr ? event->mlength : 0;
     struct mp3_unexpected *message = malloc(sizeof(*message) + n);
 
     if (!message)
         mp3_fail("out of memory for unexpected messages");
+    return message;
+}
+
+static void keep(struct mp3_unexpected *message)
+{
+    *mp3.unexpected_end = message;
+    mp3.unexpected_end = &message->next;
+}
+
+void mp3_begin_unexpected(const ptl_event_t *event)
+{
+    struct mp3_unexpected *message = new_unexpected(event->md.user_ptr ? event->mlength : 0);
+    struct mp3_request **link = find_listed(event->match_bits);
+
     *message = (struct mp3_unexpected){ .next_begun = mp3.begun,
                                         .link = event->link,
                                         .bits = event->match_bits,
@@ -79,8 +141,22 @@ void mp3_begin_unexpected(const ptl_event_t *event)
                                         .hdr_data = event->hdr_data,
                                         .length_bytes = event->rlength };
     mp3.begun = message;
-    *mp3.unexpected_end = message;
-    mp3.unexpected_end = &message->next;
+    if (*link)
+        message->met = take_listed(link);
+    else
+        keep(message);
+}
+
+void mp3_keep_short(const struct emu_short_message *from)
+{
+    struct mp3_unexpected *message = new_unexpected(from->length_bytes);
+
+    *message = (struct mp3_unexpected){ .is_whole = true,
+                                        .bits = from->bits,
+                                        .source = { .nid = from->nid, .pid = (ptl_pid_t)from->pid },
+                                        .length_bytes = from->length_bytes };
+    memcpy(message->data, from->data, from->length_bytes);
+    keep(message);
 }
 
 /* ---- the end of a receive ---- */
@@ -120,6 +196,23 @@ static void finish(struct mp3_request *request, ptl_match_bits_t bits, uint64_t 
     status->MPI_ERROR = is_cut ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     unpack(request, is_cut ? request->length_bytes : length_bytes);
     mp3_done(request);
+}
+
+bool mp3_receive_short(const struct emu_short_message *message)
+{
+    struct mp3_request **link = find_listed(message->bits);
+    struct mp3_request *request = *link;
+    size_t n = message->length_bytes;
+
+    if (!request)
+        return false;
+    take_listed(link);
+    if (n > request->length_bytes)
+        n = request->length_bytes;
+    if (n > 0)
+        memcpy(request->buffer, message->data, n);
+    finish(request, message->bits, message->length_bytes);
+    return true;
 }
 
 /* ---- fetching ---- */
@@ -252,13 +345,14 @@ void mp3_receive_event(const ptl_event_t *event)
     if (event->ni_fail_type != PTL_NI_OK)
         mp3_lost(event->initiator);
     request->is_posted = false;
+    mp3.n_posted--;
     leave_landing(request, event->mlength);
     if ((event->match_bits & MP3_BIT_FETCH) && event->mlength == 0)
         get(MP3_NOBODY, NULL, 0, event->initiator, event->hdr_data);
     finish(request, event->match_bits, event->rlength);
 }
 
-static int post(struct mp3_request *request, struct pattern p)
+static int post(struct mp3_request *request)
 {
     static const ptl_process_id_t anybody = { PTL_NID_ANY, PTL_PID_ANY };
     ptl_md_t md = { .start = request->length_bytes > 0 ? request->buffer : NULL,
@@ -274,19 +368,36 @@ static int post(struct mp3_request *request, struct pattern p)
         request->slot = mp3.free_landings[--mp3.n_free_landings];
         md.start = mp3.landings + (size_t)request->slot * (size_t)mp3.landing_limit;
     }
-    r = PtlMEMDPost(mp3.ni, mp3.anchor, anybody, p.bits, p.ignore, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK,
-                    &request->entry, &handle, mp3.queues[1]);
+    r = PtlMEMDPost(mp3.ni, mp3.anchor, anybody, request->bits, request->ignore, PTL_UNLINK, PTL_INS_BEFORE, md,
+                    PTL_UNLINK, &request->entry, &handle, mp3.queues[1]);
     if (r != PTL_OK)
         leave_landing(request, 0);
+    else
+        mp3.n_posted++;
     request->is_posted = r == PTL_OK;
     return r;
 }
 
-/* Meets an unexpected message, or is posted. */
+/* Those that are listed, up to the first that cannot be. */
+static int post_listed(void)
+{
+    int r = PTL_OK;
+
+    while (mp3.listed && r == PTL_OK) {
+        r = post(mp3.listed);
+        if (r == PTL_OK)
+            take_listed(&mp3.listed);
+    }
+    return r;
+}
+
+/* Meets an unexpected message, or is listed or posted. */
 static int receive(struct mp3_request *request, struct pattern p)
 {
     int r;
 
+    request->bits = p.bits;
+    request->ignore = p.ignore;
     do {
         struct mp3_unexpected **link = find(p);
 
@@ -294,7 +405,13 @@ static int receive(struct mp3_request *request, struct pattern p)
             meet(request, take_out(link));
             return OMPI_SUCCESS;
         }
-        r = post(request, p);
+        if (mp3.has_inboxes && request->length_bytes <= P3_SHORT_BYTES) {
+            list(request);
+            return OMPI_SUCCESS;
+        }
+        r = is_listed_for(p) ? post_listed() : PTL_OK;
+        if (r == PTL_OK)
+            r = post(request);
         if (r == PTL_MD_NO_UPDATE)
             mp3_poll();
     } while (r == PTL_MD_NO_UPDATE);
@@ -320,6 +437,7 @@ static int prepare(struct mp3_request *request, struct opal_convertor_t *convert
     request->is_packed = is_packed;
     request->slot = MP3_NO_SLOT;
     request->is_posted = false;
+    request->is_listed = false;
     request->is_done = false;
     return r;
 }
@@ -413,6 +531,24 @@ int mp3_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *c
     return OMPI_SUCCESS;
 }
 
+/* False: a message has met it. */
+static bool withdraw(struct mp3_request *request)
+{
+    struct mp3_request **link = &mp3.listed;
+
+    if (request->is_listed) {
+        while (*link != request)
+            link = &(*link)->next;
+        take_listed(link);
+        return true;
+    }
+    if (!request->is_posted || PtlMEUnlink(request->entry) != PTL_OK)
+        return false;
+    request->is_posted = false;
+    mp3.n_posted--;
+    return true;
+}
+
 /* Sends are not cancelled: the message may be matched already. */
 int mp3_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_request, int flag)
 {
@@ -422,10 +558,9 @@ int mp3_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_request
     (void)flag;
     if (request->super.ompi_req->req_type == OMPI_REQUEST_PML) {
         mp3_lock();
-        if (request->is_posted && PtlMEUnlink(request->entry) == PTL_OK) {
+        if (withdraw(request)) {
             struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
 
-            request->is_posted = false;
             leave_landing(request, 0);
             unpack(request, 0);
             set_status(status, 0, 0);

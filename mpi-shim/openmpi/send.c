@@ -106,8 +106,8 @@ static void append(struct mp3_request *request)
     else
         peer->waiting = request;
     peer->last_waiting = request;
-    if (!peer->is_listed) {
-        peer->is_listed = true;
+    if (!peer->is_waiting) {
+        peer->is_waiting = true;
         peer->next_waiting = mp3.first_waiting;
         mp3.first_waiting = peer;
     }
@@ -131,7 +131,7 @@ void mp3_send_waiting(void)
         if (peer->waiting) {
             link = &peer->next_waiting;
         } else {
-            peer->is_listed = false;
+            peer->is_waiting = false;
             *link = peer->next_waiting;
         }
     }
@@ -201,6 +201,7 @@ static int prepare(struct mp3_request *request, struct ompi_communicator_t *comm
     request->is_synchronous = mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
     request->is_done = false;
     request->is_posted = false;
+    request->is_listed = false;
     request->state = 0;
     request->peer = ompi_comm_peer_lookup(comm, dest)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
     request->bits =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What libportals has for message layers of this project (libportals/src/message_layer.h): puts that are over at once,
- * and inboxes, whose owner matches them. A launched job; on the direct path SHORT_STAYS is set, and a message has to
+ * and inboxes, whose owner matches them, by lists or by a taker of its own. A launched job; on the direct path SHORT_STAYS is set, and a message has to
  * wait for its owner's poll. On the routed path no put is over at once, and all else is the same.
  */
 #include "tests/common/portals.h"
@@ -97,7 +97,7 @@ static void test_a_short_message_waits_for_the_next_poll(void **state)
     ptl_event_t event;
 
     (void)state;
-    p3_inboxes_open(px_ni);
+    p3_inboxes_open(px_ni, NULL);
     memset(memory[2], 0, BYTES);
     px_barrier();
     if (is_direct()) {
@@ -224,6 +224,133 @@ static void test_all_may_send_to_one(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
+/* ---- a taker ---- */
+
+#define LEFT_ALONE 1000u /* bits of messages that the taker does not want */
+
+static ptl_match_bits_t taken[MESSAGES];
+static unsigned n_taken;
+static bool wants_all;
+
+static bool take(const struct emu_short_message *message)
+{
+    if (message->bits >= LEFT_ALONE && !wants_all)
+        return false;
+    assert_int_equal(message->nid, px_previous.nid);
+    assert_int_equal(message->pid, px_previous.pid);
+    assert_int_equal(message->pt, PT);
+    assert_int_equal(message->hdr_data, message->bits + 7);
+    px_same(message->data, message->length_bytes, message->bits);
+    taken[n_taken++] = message->bits;
+    return true;
+}
+
+static void leave(ptl_handle_md_t mdh, ptl_match_bits_t bits, ptl_size_t bytes)
+{
+    px_fill(source, bytes, bits);
+    assert_true(put_now(mdh, px_next, bits, bytes));
+}
+
+static uint64_t n_received(void)
+{
+    ptl_sr_value_t n;
+
+    assert_int_equal(PtlNIStatus(px_ni, PTL_SR_RECV_COUNT, &n), PTL_OK);
+    return n;
+}
+
+static void test_a_taker_gets_what_no_entry_takes(void **state)
+{
+    ptl_handle_eq_t eq = px_eq(8);
+    ptl_handle_md_t mdh = silent();
+    uint64_t before = n_received();
+    ptl_event_t event;
+
+    (void)state;
+    p3_inboxes_open(px_ni, take);
+    n_taken = 0;
+    if (is_direct())
+        receive(5, eq);
+    px_barrier();
+    if (is_direct()) {
+        for (ptl_match_bits_t bits = 4; bits <= 7; bits++)
+            leave(mdh, bits, 8 * (bits - 4));
+        px_barrier();
+        assert_int_equal(PtlEQGet(eq, &event), PTL_EQ_EMPTY); /* a poll takes none */
+        assert_int_equal(p3_inboxes_take(px_ni, eq, true), 4);
+        assert_int_equal(n_taken, 3);
+        assert_int_equal(taken[0], 4);
+        assert_int_equal(taken[1], 6);
+        assert_int_equal(taken[2], 7);
+        event = px_take_kind(eq, PTL_EVENT_PUT_END);
+        has_come(&event, 5, 8);
+        assert_int_equal(n_received() - before, 4);
+        px_barrier();
+        assert_true(p3_has_taken(px_ni, px_next));
+    }
+    assert_int_equal(PtlMDUnlink(mdh), PTL_OK);
+    assert_int_equal(PtlEQFree(eq), PTL_OK);
+}
+
+static void test_what_a_taker_leaves_stays_in_order(void **state)
+{
+    ptl_handle_eq_t eq = px_eq(8);
+    ptl_handle_md_t mdh = silent();
+
+    (void)state;
+    n_taken = 0;
+    wants_all = false;
+    px_barrier();
+    if (is_direct()) {
+        leave(mdh, 1, 8);
+        leave(mdh, LEFT_ALONE, 96);
+        leave(mdh, 2, 8);
+        px_barrier();
+        assert_int_equal(p3_inboxes_take(px_ni, eq, false), 1);
+        assert_int_equal(p3_inboxes_take(px_ni, eq, false), 0);
+        assert_int_equal(n_taken, 1);
+        px_barrier();
+        assert_true(!p3_has_taken(px_ni, px_next));
+        px_barrier();
+        wants_all = true;
+        assert_int_equal(p3_inboxes_take(px_ni, eq, false), 2);
+        assert_int_equal(taken[1], LEFT_ALONE);
+        assert_int_equal(taken[2], 2);
+        px_barrier();
+        assert_true(p3_has_taken(px_ni, px_next));
+    }
+    assert_int_equal(PtlMDUnlink(mdh), PTL_OK);
+    assert_int_equal(PtlEQFree(eq), PTL_OK);
+}
+
+static void test_nothing_is_handed_over_before_events_are_taken(void **state)
+{
+    ptl_handle_eq_t eq = px_eq(8);
+    ptl_handle_md_t mdh = silent();
+    ptl_event_t event;
+
+    (void)state;
+    n_taken = 0;
+    receive(8, eq);
+    px_barrier();
+    px_fill(source, BYTES, 8);
+    assert_int_equal(PtlPutRegion(mdh, 0, BYTES, PX_NO_ACK, px_next, PT, 0, 8, 0, 8 + 7), PTL_OK);
+    px_settle();
+    if (is_direct()) {
+        leave(mdh, 9, 8);
+        px_barrier();
+        assert_int_equal(p3_inboxes_take(px_ni, eq, false), 0);
+    }
+    event = px_take_kind(eq, PTL_EVENT_PUT_END);
+    has_come(&event, 8, BYTES);
+    if (is_direct()) {
+        assert_int_equal(p3_inboxes_take(px_ni, eq, false), 1);
+        assert_int_equal(taken[0], 9);
+    }
+    assert_int_equal(PtlMDUnlink(mdh), PTL_OK);
+    assert_int_equal(PtlEQFree(eq), PTL_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +359,9 @@ int main(void)
         cmocka_unit_test(test_an_inbox_has_an_end),
         cmocka_unit_test(test_all_come_in_order),
         cmocka_unit_test(test_all_may_send_to_one),
+        cmocka_unit_test(test_a_taker_gets_what_no_entry_takes),
+        cmocka_unit_test(test_what_a_taker_leaves_stays_in_order),
+        cmocka_unit_test(test_nothing_is_handed_over_before_events_are_taken),
     };
 
     return px_run(tests, NULL);

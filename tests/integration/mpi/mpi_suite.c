@@ -262,6 +262,70 @@ static void order(void)
     free(data);
 }
 
+/* As long as rank after rank says; most fit into an inbox. */
+static int mixed_length(unsigned seed)
+{
+    static const int lengths[] = { 8, 0, 96, 8, 97, 40, 8, 3000, 8, 64, 20000, 8, 1, 96, 8, 500 };
+
+    return lengths[seed * 2654435761u >> 28];
+}
+
+/*
+ * Receives of all lengths and patterns that one message after the other meets in the order of posting, sent in all ways;
+ * between them others that nobody ever meets. Those of short messages are kept elsewhere than those of long ones.
+ */
+static void mixed(void)
+{
+    enum { N = 960, WINDOW = 48, LENGTH_MAX = 20000 };
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    unsigned char *in[WINDOW], *out[WINDOW], nobody[8];
+    MPI_Request receives[WINDOW], sends[WINDOW], idle;
+    MPI_Status status;
+
+    for (int i = 0; i < WINDOW; i++) {
+        in[i] = bytes(LENGTH_MAX);
+        out[i] = bytes(LENGTH_MAX);
+    }
+    for (int i = 0; i < N; i += WINDOW) {
+        int n_early = i / WINDOW * 5 % (WINDOW + 1), flag;
+
+        MPI_Irecv(nobody, 8, MPI_BYTE, from, 99, MPI_COMM_WORLD, &idle);
+        for (int k = 0; k < 2 * WINDOW; k++) {
+            int at = k % WINDOW, tag = (i + at) % 5, n = mixed_length((unsigned)(i + at));
+
+            /* The first n_early receives are posted before anything is sent here, the others afterwards. */
+            if ((at < n_early) == (k < WINDOW))
+                MPI_Irecv(in[at], n, MPI_BYTE, at % 3 ? from : MPI_ANY_SOURCE, at % 4 ? tag : MPI_ANY_TAG,
+                          MPI_COMM_WORLD, &receives[at]);
+            if (k >= WINDOW)
+                continue;
+            fill(out[at], (size_t)n, rank, i + at);
+            if ((i + at) % 7 == 3)
+                MPI_Issend(out[at], n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &sends[at]);
+            else
+                MPI_Isend(out[at], n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &sends[at]);
+        }
+        for (int at = 0; at < WINDOW; at++) {
+            int n;
+
+            MPI_Wait(&receives[at], &status);
+            MPI_Get_count(&status, MPI_BYTE, &n);
+            EXPECT(status.MPI_SOURCE == from && status.MPI_TAG == (i + at) % 5);
+            EXPECT(n == mixed_length((unsigned)(i + at)));
+            check(in[at], (size_t)n, from, i + at);
+        }
+        MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE);
+        MPI_Cancel(&idle);
+        MPI_Wait(&idle, &status);
+        MPI_Test_cancelled(&status, &flag);
+        EXPECT(flag);
+    }
+    for (int i = 0; i < WINDOW; i++) {
+        free(in[i]);
+        free(out[i]);
+    }
+}
+
 static void probes(void)
 {
     int peer = rank ^ 1, flag = 0, n;
@@ -801,6 +865,7 @@ static const struct mpi_case cases[] = {
     { "self", self },
     { "any", any },
     { "order", order },
+    { "mixed", mixed },
     { "probes", probes },
     { "cancel", cancel },
     { "truncation", truncation },

@@ -15,7 +15,7 @@ perf=$6
 direct=$7
 small=$8
 # What each program does that is given no names.
-declare -A n_cases=(["$suite"]=20 ["$windows"]=5 ["$direct"]=8 ["$small"]=5)
+declare -A n_cases=(["$suite"]=21 ["$windows"]=5 ["$direct"]=8 ["$small"]=5)
 
 expect_all_cases() {
     expect_status 0
@@ -99,7 +99,7 @@ test_virtual_time_is_the_same_each_time() {
 test_small_limits_lose_nothing() {
     call run --mpi="$kind" -n 2 -x OMPI_MCA_mtl_portals3_window=4 -x OMPI_MCA_mtl_portals3_eager_limit=100 \
         -x OMPI_MCA_mtl_portals3_overflow_bytes=65536 -x OMPI_MCA_mtl_portals3_landing_limit=0 \
-        -x OMPI_MCA_btl_gni_message_bytes=256 -x OMPI_MCA_btl_gni_credits=1 -- "$suite" modes order flood storm datatypes
+        -x OMPI_MCA_btl_gni_message_bytes=256 -x OMPI_MCA_btl_gni_credits=1 -- "$suite" modes order mixed flood storm datatypes
     expect_status 0
     expect_out '^ok storm$'
 }
