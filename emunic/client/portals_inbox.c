@@ -295,5 +295,8 @@ bool emu_portals_leave_short(struct emu_portals *p, const struct emu_portals_tar
     place->pt = send->pt;
     place->length_bytes = (uint32_t)send->length_bytes;
     atomic_store_explicit(&place->number, ++peer->n_put, memory_order_release);
+    /* The store of the next message shall not wait for its line, nor what is stored behind it. */
+    emu_prefetch_for_write(&peer->inbox->places[peer->n_put % EMU_PTL_INBOX_PLACES]);
+    emu_prefetch_for_write(&peer->inbox->places[(peer->n_put + 1) % EMU_PTL_INBOX_PLACES]);
     return true;
 }

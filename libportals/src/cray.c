@@ -275,15 +275,21 @@ void p3_rounds_stir(ptl_handle_ni_t handle)
 int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_bytes, const struct p3_message *message,
                bool *is_over)
 {
-    struct emu_ptl_send put = { .kind = EMU_PTL_PUT,
-                                .local_offset = local_offset,
-                                .nid = message->target.nid,
-                                .pid = message->target.pid == PTL_PID_ANY ? EMU_PTL_PID_ANY : message->target.pid,
-                                .pt = message->pt,
-                                .bits = message->bits,
-                                .length_bytes = length_bytes,
-                                .hdr_data = message->hdr_data };
+    struct emu_ptl_send put;
 
+    /* One by one: to clear it first takes as long as all the rest. The interface fills in what is not here. */
+    put.kind = EMU_PTL_PUT;
+    put.wants_ack = false;
+    put.local_offset = local_offset;
+    put.put_offset = 0;
+    put.nid = message->target.nid;
+    put.pid = message->target.pid == PTL_PID_ANY ? EMU_PTL_PID_ANY : message->target.pid;
+    put.pt = message->pt;
+    put.ac = 0;
+    put.bits = message->bits;
+    put.offset = 0;
+    put.length_bytes = length_bytes;
+    put.hdr_data = message->hdr_data;
     *is_over = false;
     return p3_rc(p3_is_init() ? p3_put_at_once(md, &put, is_over) : P3_NO_INIT);
 }
