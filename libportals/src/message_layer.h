@@ -44,9 +44,9 @@ int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_by
 #define P3_SHORT_BYTES 96u
 
 /*
- * From now on p3_put_now() of others may leave messages of at most P3_SHORT_BYTES in an inbox, and this process matches them
- * itself when it next polls a queue of this interface: so no cache line of the interface goes to the sender, but none
- * arrives before a poll. Any thread. A handle that is none changes nothing.
+ * From now on p3_put_now() of others may leave messages of at most P3_SHORT_BYTES in an inbox, and this process matches
+ * them itself when it next polls a queue of this interface: so no cache line of the interface goes to the sender, but
+ * none arrives before a poll. Any thread. A handle that is none changes nothing.
  *
  * taker: a message layer that keeps receives of its own. Polls take nothing from inboxes then, p3_inboxes_take() does,
  * and hands over what it finds: so such a message costs neither entry, descriptor, lock nor event. NULL: there is none.

@@ -3,8 +3,9 @@
  * Events, and what they lead to.
  *
  * Under the lock events only change requests; Open MPI's callbacks, which may send and receive again, are made after it
- * has been released, in the order in which the requests were done. One call looks at the inboxes and at all queues, that
- * of receives first. A process tells a peer what it has taken when that is half of what the peer may have under way.
+ * has been released, in the order in which the requests were done. One call looks at the inboxes and at all queues,
+ * that of receives first. A process tells a peer what it has taken when that is half of what the peer may have under
+ * way.
  */
 #include "mpi-shim/openmpi/mtl.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What libportals has for message layers of this project (libportals/src/message_layer.h): puts that are over at once,
- * and inboxes, whose owner matches them, by lists or by a taker of its own. A launched job; on the direct path SHORT_STAYS is set, and a message has to
- * wait for its owner's poll. On the routed path no put is over at once, and all else is the same.
+ * and inboxes, whose owner matches them, by lists or by a taker of its own. A launched job; on the direct path
+ * SHORT_STAYS is set, and a message has to wait for its owner's poll. On the routed path no put is over at once, and
+ * all else is the same.
  */
 #include "tests/common/portals.h"
 

@@ -271,8 +271,8 @@ static int mixed_length(unsigned seed)
 }
 
 /*
- * Receives of all lengths and patterns that one message after the other meets in the order of posting, sent in all ways;
- * between them others that nobody ever meets. Those of short messages are kept elsewhere than those of long ones.
+ * Receives of all lengths and patterns that one message after the other meets in the order of posting, sent in all
+ * ways; between them others that nobody ever meets. Those of short messages are kept elsewhere than those of long ones.
  */
 static void mixed(void)
 {
