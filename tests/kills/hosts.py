@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 from board import BEATS, DOOMED, ENDS, ENDS_BADLY, ENDS_SOON, GONE, Board, Finding, below, words_of
 from cluster import FOLDER, Cluster, address
@@ -214,6 +215,8 @@ class Hosts(OnHosts, Workers):
         self.halt()
 
 
+ALONE_S = 3
+
 # A job may go on without them: whatever mpirun's daemon on the other host was started through, once it is there.
 DISPENSABLE = ("emunic-agent", "keeper", "none", "python3", "sh")
 
@@ -280,6 +283,8 @@ class HostJobs(OnHosts, Scene):
             pids = self.processes()
             for pid in pids.get("run", []) + pids.get("mpirun", []):
                 kill(pid, "TERM", self.waits)
+        if what == "host 1":
+            self.end_outer_mpirun(job)
         status = self.reap(job, f"a job on hosts of which was killed: {what}")
         if what == "host 1":
             self.cluster.boot(1)
@@ -290,6 +295,28 @@ class HostJobs(OnHosts, Scene):
         if status == 0 and what not in DISPENSABLE:
             raise Finding(f"status 0 though {what} was killed")
         return [f"host job: {what} {way}"]
+
+    def end_outer_mpirun(self, job):
+        """The mpirun around `emunic run` is the user's own. Open MPI's may wait for ever for a daemon whose host went while
+        it was started, when all of ours has ended."""
+        alone_since = None
+
+        def is_over():
+            nonlocal alone_since
+            if job.poll() is not None:
+                return True
+            left = self.left()
+            if len(left) != 1 or " mpirun --host " not in left[0]:
+                alone_since = None
+                return False
+            alone_since = alone_since or time.monotonic()
+            return time.monotonic() - alone_since > ALONE_S
+
+        self.waits.until("a job on hosts of which was killed: host 1", is_over,
+                         lambda: "but " + "; ".join(self.left())[:2000])
+        if job.poll() is None:
+            for pid in self.processes().get("mpirun", []):
+                kill(pid, "KILL", self.waits)
 
     def left(self):
         return [f"h{host}: {what}" for host in self.cluster.inits for what in self.cluster.leftovers(host)]
