@@ -53,8 +53,8 @@ static void all_pieces(MPI_Win win, int target)
 }
 
 /*
- * In turn, because all pieces of a target lie in the same bytes. Not to oneself: where units differ, osc/rdma of Open MPI
- * 4.1.4 does not know its own (docs/mpi.md).
+ * In turn, because all pieces of a target lie in the same bytes. Not to oneself: where units differ, osc/rdma of
+ * Open MPI 4.1.4 does not know its own (docs/mpi.md).
  */
 static void pieces(void)
 {
