@@ -108,6 +108,14 @@ static inline bool is_open(const struct target *target)
     return atomic_load_explicit(&target->is_open, memory_order_acquire);
 }
 
+/* May the NIC do a put or get of so many plain bytes? Then *address_out is where. */
+static inline bool is_direct(const struct target *target, size_t n_bytes, struct ompi_datatype_t *target_type,
+                             int target_n, ptrdiff_t disp, uint64_t *address_out)
+{
+    return is_open(target) && n_bytes - 1 < transport->longest_bytes && plain_bytes(target_type, target_n) == n_bytes &&
+           locate(target, disp, n_bytes, address_out);
+}
+
 static int osc_put(const void *origin, int n, struct ompi_datatype_t *type, int rank, ptrdiff_t disp, int target_n,
                    struct ompi_datatype_t *target_type, struct ompi_win_t *win)
 {
@@ -116,8 +124,8 @@ static int osc_put(const void *origin, int n, struct ompi_datatype_t *type, int 
     uint64_t address;
     int r;
 
-    if (is_open(target) && n_bytes - 1 < transport->longest_bytes && plain_bytes(target_type, target_n) == n_bytes &&
-        locate(target, disp, n_bytes, &address) && transport->put(target->reach, address, origin, n_bytes))
+    if (is_direct(target, n_bytes, target_type, target_n, disp, &address) &&
+        transport->put(target->reach, address, origin, n_bytes))
         return OMPI_SUCCESS;
     r = of_rdma.osc_put(origin, n, type, rank, disp, target_n, target_type, win);
     mark(win, rank);
@@ -132,8 +140,8 @@ static int osc_get(void *origin, int n, struct ompi_datatype_t *type, int rank, 
     uint64_t address;
     int r;
 
-    if (is_open(target) && n_bytes - 1 < transport->longest_bytes && plain_bytes(target_type, target_n) == n_bytes &&
-        locate(target, disp, n_bytes, &address) && transport->get(target->reach, address, origin, n_bytes))
+    if (is_direct(target, n_bytes, target_type, target_n, disp, &address) &&
+        transport->get(target->reach, address, origin, n_bytes))
         return OMPI_SUCCESS;
     r = of_rdma.osc_get(origin, n, type, rank, disp, target_n, target_type, win);
     mark(win, rank);

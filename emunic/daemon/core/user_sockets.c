@@ -60,12 +60,14 @@ static bool must_rest(const struct emu_server *server, const struct emu_user *us
     return emu_users_compete(emu_users_of(server)) && !emu_user_may_work(user, emu_clock_ns());
 }
 
-static void pause_if_resting(struct emu_server *server, struct emu_user_sockets *sockets)
+/* True: the user rests, and the server looks away. */
+static bool has_paused(struct emu_server *server, struct emu_user_sockets *sockets)
 {
     if (!must_rest(server, sockets->user) || emu_server_rewatch(server, sockets->epoll_fd, 0, &sockets->watch) < 0)
-        return;
+        return false;
     sockets->is_paused = true;
     LIST_INSERT_HEAD(paused_of(server), sockets, link);
+    return true;
 }
 
 /* Level-triggered events go to the end of the kernel's list once told, so each connection has its turn. */
@@ -76,10 +78,8 @@ static void sockets_ready(struct emu_server *server, struct emu_watch *watch, ui
     int n;
 
     (void)events;
-    if (must_rest(server, sockets->user)) {
-        pause_if_resting(server, sockets);
+    if (has_paused(server, sockets))
         return;
-    }
     n = epoll_wait(sockets->epoll_fd, ready, EVENTS_PER_LOOK, 0);
     if (n == EVENTS_PER_LOOK)
         emu_server_has_seen_some(server);
@@ -88,12 +88,9 @@ static void sockets_ready(struct emu_server *server, struct emu_watch *watch, ui
 
         if (!of_connection->is_dead)
             of_connection->ready(server, of_connection, ready[i].events);
-        if (sockets->watch.is_dead)
-            return; /* that was the last connection, and maybe the user */
-        if (must_rest(server, sockets->user))
-            break;
+        if (sockets->watch.is_dead || has_paused(server, sockets))
+            return; /* dead: that was the last connection, and maybe the user */
     }
-    pause_if_resting(server, sockets);
 }
 
 void emu_user_sockets_resume(struct emu_server *server)
