@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/fuzz/targets/target.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "emunic/base/log.h"
@@ -17,6 +19,51 @@ static void tell(void)
     fflush(stdout);
 }
 
+/*
+ * The limit of one input is processor time: on a busy machine an input of a second may take minutes of the wall clock,
+ * which is what libFuzzer's own -timeout counts. SIGPROF comes after each PART of the limit.
+ */
+#define LIMIT_SECONDS 60
+#define LIMIT_PARTS   6
+
+static volatile unsigned long long n_inputs;
+
+/* The linker gives each input to the first, which gives it to the target's own function (--wrap, meson.build). */
+int __wrap_LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int __real_LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int __wrap_LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    n_inputs++;
+    return __real_LLVMFuzzerTestOneInput(data, size);
+}
+
+static void on_part(int signal)
+{
+    static const char why[] = "not so: an input ends within its limit of processor time\n";
+    static unsigned long long of_input;
+    static unsigned n_parts;
+
+    (void)signal;
+    n_parts = n_inputs == of_input ? n_parts + 1 : 0;
+    of_input = n_inputs;
+    if (n_parts < LIMIT_PARTS || of_input == 0)
+        return;
+    (void)!write(STDERR_FILENO, why, sizeof(why) - 1);
+    abort();
+}
+
+static int limit_input(void)
+{
+    const char *own = getenv("FUZZ_INPUT_SECONDS");
+    long us = (own ? atol(own) : LIMIT_SECONDS) * 1000000 / LIMIT_PARTS;
+    struct timeval part = { us / 1000000, us % 1000000 };
+    struct itimerval timer = { part, part };
+    struct sigaction action = { .sa_handler = on_part, .sa_flags = SA_RESTART };
+
+    return sigaction(SIGPROF, &action, NULL) == 0 ? setitimer(ITIMER_PROF, &timer, NULL) : -1;
+}
+
 /* Before the first input. A target that has more to do calls this by another name of its own. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -24,6 +71,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argv;
     setenv("EMUNIC_LOG", "none", 1);
     emu_log_init("fuzz", EMU_LOG_NONE);
+    fuzz_require(limit_input() == 0, "the limit of an input is set");
     return atexit(tell);
 }
 
