@@ -76,11 +76,16 @@ struct emu_segment {
     alignas(64) _Atomic uint64_t fired[EMU_CQS_MAX / 64];   /* [N] */
     alignas(64) _Atomic uint32_t has_calls;                 /* [P] */
     alignas(64) _Atomic uint64_t calls[EMU_PORTS_MAX / 64]; /* [P] */
+    /* A block transfer that its initiator helps to move (engine/share.h). */
+    alignas(64) _Atomic uint64_t share; /* [E][P] slices that nobody has taken; 0: there is no transfer */
+    _Atomic uint64_t share_moved;       /* [P] slices that the owner has moved */
+    uint64_t share_command;             /* [E] which command it is, as counted by `tail` */
+    uint64_t share_slice_bytes;         /* [E] */
     alignas(64) uint64_t end[0];
 };
 static_assert(offsetof(struct emu_segment, tail) == 64, "ABI: producer line");
 static_assert(offsetof(struct emu_segment, head) == 128, "ABI: consumer line");
-static_assert(sizeof(struct emu_segment) == 1088, "ABI: segment header");
+static_assert(sizeof(struct emu_segment) == 1152, "ABI: segment header");
 
 /*
  * Completion queue in the arena. Many producers, one consumer.

@@ -516,3 +516,21 @@ bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
         report_failure(d, cmd);
     return is_done;
 }
+
+bool emu_direct_move(struct emu_direct *d, const struct emu_cmd *cmd)
+{
+    struct emu_transaction t;
+    bool is_moved = false;
+
+    emu_direct_trim(d);
+    emu_gate_enter(&d->gate);
+    d->target = NULL;
+    d->reached = NULL;
+    if (emu_gate_is_open(&d->gate) && emu_transaction_begin(&d->view, cmd, &t)) {
+        while (emu_transaction_step(&d->view, &t, UINT64_MAX))
+            ;
+        is_moved = t.status == EMU_STATUS_OK;
+    }
+    emu_gate_leave(&d->gate);
+    return is_moved;
+}

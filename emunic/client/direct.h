@@ -40,6 +40,12 @@ struct emu_cq_producer *emu_direct_own_queue(struct emu_direct *direct, uint32_t
  */
 bool emu_direct_run(struct emu_direct *direct, const struct emu_cmd *cmd);
 
+/*
+ * Moves the data of a put or get, of any length, and does nothing else: whoever has the command counts it and delivers
+ * its events. False: not all of them could be moved from here.
+ */
+bool emu_direct_move(struct emu_direct *direct, const struct emu_cmd *cmd);
+
 /* ---- for lanes and for Portals, over the same domain ---- */
 
 struct emu_gate *emu_direct_gate(struct emu_direct *direct);

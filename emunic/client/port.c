@@ -314,6 +314,7 @@ void emu_port_publish(struct emu_port *port)
         return;
     }
     port->staging_end[port->tail & (EMU_RING_SLOTS - 1)] = port->staging_tail;
+    emu_handed_add(port);
     port->blocks_sent += (port->slots[port->tail & (EMU_RING_SLOTS - 1)].flags & EMU_CMD_BLOCK) != 0;
     port->tail++;
     /* Pairs with the acquire of `tail` in emunic: the command before its count. */

@@ -18,6 +18,7 @@
 #include "emunic/base/settings.h"
 #include "emunic/client/idle.h"
 #include "emunic/client/session.h"
+#include "emunic/client/share.h"
 #include "emunic/engine/completion_queue.h"
 
 struct emu_channel;
@@ -43,6 +44,8 @@ struct emu_port {
     uint64_t blocks_sent;  /* block transfers given to emunic */
     struct emu_gate *gate; /* borrowed: of the direct path */
     struct emu_idle idle;  /* polling in vain */
+
+    struct emu_handed handed; /* block transfers in emunic's hands */
 
     struct emu_cmd *slots;                            /* in the segment */
     uint8_t *staging;                                 /* in the segment */

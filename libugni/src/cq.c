@@ -428,6 +428,25 @@ static inline gni_return_t poll_once(struct gnii_cq *cq, gni_cq_entry_t *event_d
     return rc;
 }
 
+/* Moves a part of what the program may wait for. False: there was nothing to move. */
+static bool help_emunic(struct gnii_cq *cq)
+{
+    bool has_helped;
+
+    if (!emu_handed_is_any(&cq->nic->port.handed))
+        return false;
+    emu_biased_lock(&cq->nic->lock);
+    has_helped = !atomic_load(&cq->is_dead) && emu_port_help(&cq->nic->port);
+    emu_biased_unlock(&cq->nic->lock);
+    return has_helped;
+}
+
+/* Nothing was found. True: look again. */
+static bool pass_time(struct gnii_cq *cq)
+{
+    return help_emunic(cq) || emu_port_relax(&cq->nic->port, (uintptr_t)cq);
+}
+
 gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
 {
     struct gnii_cq *cq = gnii_cq_find(cq_hndl);
@@ -437,7 +456,7 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
         return GNI_RC_INVALID_PARAM;
     rc = poll_once(cq, event_data);
     /* Where losses are still to be told this NOT_DONE is the one between two of them. */
-    if (rc == GNI_RC_NOT_DONE && emu_port_relax(&cq->nic->port, (uintptr_t)cq) && !emu_cq_has_lost(&cq->consumer))
+    if (rc == GNI_RC_NOT_DONE && pass_time(cq) && !emu_cq_has_lost(&cq->consumer))
         rc = poll_once(cq, event_data);
     if (rc == GNI_RC_NOT_DONE)
         return rc;
@@ -486,7 +505,7 @@ gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl)
     if (!cq)
         return GNI_RC_INVALID_PARAM;
     rc = look(cq);
-    if (rc == GNI_RC_NOT_DONE && emu_port_relax(&cq->nic->port, (uintptr_t)cq))
+    if (rc == GNI_RC_NOT_DONE && pass_time(cq))
         rc = look(cq);
     return rc;
 }
@@ -573,6 +592,15 @@ static int sleep_on(const struct vector *v)
     return r == -ETIMEDOUT && until_ns < v->deadline_ns ? 0 : r;
 }
 
+static bool help_with_any(const struct vector *v)
+{
+    bool has_helped = false;
+
+    for (uint32_t i = 0; i < v->n_cqs && !has_helped; i++)
+        has_helped = help_emunic(v->cqs[i]);
+    return has_helped;
+}
+
 /* Waits for one of the queues. SUCCESS with *which_out, or the code to answer. */
 static gni_return_t wait_for(const struct vector *v, uint32_t *which_out)
 {
@@ -592,6 +620,12 @@ static gni_return_t wait_for(const struct vector *v, uint32_t *which_out)
         /* Events that were too few to wake us came first. */
         if (r < 0 && r != -ENETDOWN)
             return gnii_rc(GNII_CALL_PLAIN, r);
+        if (help_with_any(v)) {
+            if (emu_clock_ns() >= v->deadline_ns)
+                return GNI_RC_TIMEOUT;
+            polls = 0;
+            continue;
+        }
         if (polls < port->settings.spin_polls) {
             uint32_t counts_for = emu_port_spin(port);
 

@@ -11,6 +11,7 @@
 
 #define LIMIT_BYTES (64u << 10)
 #define LARGE_BYTES (8u << 20)
+#define SLICE_BYTES (64u << 10) /* EMUNIC_SLICE */
 #define N_LARGE     6u
 #define N_SMALL     100u
 
@@ -279,6 +280,64 @@ static void test_small_puts_are_done_while_large_ones_stand_still(void **state)
     assert_int_equal(poll_once(a.src_cq), GNI_RC_NOT_DONE);
 }
 
+/* Slices of a transfer that have not arrived. */
+static unsigned count_missing(unsigned i)
+{
+    unsigned n = 0;
+
+    for (size_t at = i * (size_t)LARGE_BYTES; at < (i + 1) * (size_t)LARGE_BYTES; at += SLICE_BYTES)
+        n += memcmp(target + at, source + at, SLICE_BYTES) != 0;
+    return n;
+}
+
+/* The first that is not over; N_LARGE if all are. */
+static unsigned first_under_way(void)
+{
+    unsigned i = 0;
+
+    while (i < N_LARGE && count_missing(i) == 0)
+        i++;
+    return i;
+}
+
+/*
+ * A program that polls moves slices of the oldest transfer itself. emunic is stopped and may hold one, so one may be
+ * missing in the end. The completions stay emunic's.
+ */
+static void test_a_poll_moves_what_emunic_has_not_begun(void **state)
+{
+    gni_post_descriptor_t posts[N_LARGE];
+    unsigned n_done = 0;
+    unsigned tries = 0;
+    unsigned oldest;
+    gni_post_descriptor_t *done;
+    gni_cq_entry_t entry;
+
+    (void)state;
+    if (is_routed())
+        return; /* there emunic does everything */
+    while (!stop_in_the_middle(posts) || (oldest = first_under_way()) == N_LARGE || count_missing(oldest) < 8) {
+        assert_true(++tries < 20);
+        let_emunic_go();
+        for (unsigned i = 0; i < N_LARGE; i++)
+            next_of(posts, N_LARGE);
+    }
+    for (unsigned polls = 0; count_missing(oldest) > 1; polls++) {
+        assert_true(polls < 2 * LARGE_BYTES / SLICE_BYTES);
+        if (GNI_CqGetEvent(a.src_cq, &entry) == GNI_RC_SUCCESS) {
+            assert_int_equal(GNI_GetCompleted(a.src_cq, entry, &done), GNI_RC_SUCCESS);
+            n_done++;
+        }
+    }
+    assert_true(n_done <= oldest);
+    let_emunic_go();
+    for (; n_done < N_LARGE; n_done++)
+        next_of(posts, N_LARGE);
+    for (unsigned i = 0; i < N_LARGE; i++)
+        assert_true(has_arrived(i));
+    assert_int_equal(poll_once(a.src_cq), GNI_RC_NOT_DONE);
+}
+
 /* ---- order ---- */
 
 static void test_fence_behind_a_large_transfer_waits_for_it(void **state)
@@ -349,6 +408,7 @@ int main(void)
         large_test(test_large_transfers_overlap_and_each_is_whole_with_its_event),
         large_test(test_small_puts_pass_large_ones_under_way),
         large_test(test_small_puts_are_done_while_large_ones_stand_still),
+        large_test(test_a_poll_moves_what_emunic_has_not_begun),
         large_test(test_fence_behind_a_large_transfer_waits_for_it),
         large_test(test_ordered_put_behind_a_large_transfer_waits_for_it),
     };

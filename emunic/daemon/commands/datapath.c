@@ -13,6 +13,8 @@
  * Small puts that follow each other into private memory of one process share system calls (engine/burst.c), elements of
  * a chain as well: those that are in the ring when emunic comes by. None waits for a later one.
  *
+ * A transfer's initiator may help to move it (shared_transfer.h). It rings when it has moved the last slice.
+ *
  * A transfer looks at its memory domain again before each slice: after a deregistration or the owner's death it
  * ends with an error, and no byte moves any more.
  *
@@ -41,6 +43,7 @@
 #include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/commands/bulk.h"
 #include "emunic/daemon/commands/remote.h"
+#include "emunic/daemon/commands/shared_transfer.h"
 #include "emunic/daemon/commands/unreachable.h"
 #include "emunic/daemon/commands/virtual_commands.h"
 #include "emunic/daemon/commands/visit.h"
@@ -349,6 +352,7 @@ static bool serve_large(struct emu_port_end *port, const struct emu_cmd *cmd)
         emu_account_add_block(port, 1);
     transfer->transaction = t;
     transfer->md_generation = generation_of(port, &t);
+    transfer->number = port->ring.head;
     TAILQ_INSERT_TAIL(&port->transfers.list, transfer, link);
     port->transfers.n++;
     emu_user_add(port->member->user, EMU_USER_TRANSFERS, 1);
@@ -456,9 +460,27 @@ static unsigned serve_ring(struct emu_port_end *port)
 
 static void free_transfer(struct emu_port_end *port, struct emu_transfer *transfer)
 {
-    if (transfer)
+    if (transfer) {
+        emu_shared_close(port, transfer);
         emu_tape_fini(port->server, &transfer->tape);
+    }
     free(transfer);
+}
+
+/* The next slice, unless the initiator moves the last ones. True: the transfer is not over. */
+static bool step_shared(struct emu_port_end *port, struct emu_transfer *transfer)
+{
+    enum emu_shared_turn turn = emu_shared_turn(port, transfer);
+
+    if (turn == EMU_SHARED_STEP)
+        return step(port, transfer, port->server->settings.slice_bytes);
+    return turn == EMU_SHARED_WAITS;
+}
+
+/* Neither a mover nor the initiator has to come first. */
+static bool is_ready(const struct emu_port_end *port, const struct emu_transfer *transfer)
+{
+    return emu_tape_is_ready(port->server, &transfer->tape) && !emu_shared_waits(port, transfer);
 }
 
 static unsigned serve_transfers(struct emu_port_end *port)
@@ -472,7 +494,7 @@ static unsigned serve_transfers(struct emu_port_end *port)
 
         if (!may_inject(port))
             break;
-        if (!emu_tape_is_ready(port->server, &transfer->tape)) {
+        if (!is_ready(port, transfer)) {
             transfer = next;
             continue;
         }
@@ -483,7 +505,7 @@ static unsigned serve_transfers(struct emu_port_end *port)
             transfer->transaction.status = EMU_STATUS_NETWORK;
         } else if (memory_is_still_there(port, transfer)) {
             mend_window(port, &transfer->transaction);
-            has_more = step(port, transfer, port->server->settings.slice_bytes);
+            has_more = step_shared(port, transfer);
         } else {
             transfer->transaction.status = EMU_STATUS_PEER_GONE;
         }
@@ -505,15 +527,12 @@ static unsigned serve_transfers(struct emu_port_end *port)
     return done;
 }
 
-/* What waits for a mover has none. */
 static bool has_transfers_to_serve(const struct emu_port_end *port)
 {
     const struct emu_transfer *transfer;
 
-    if (port->transfers.n == 0 || !port->domain->memory.is_moved)
-        return port->transfers.n > 0;
     TAILQ_FOREACH(transfer, &port->transfers.list, link) {
-        if (emu_tape_is_ready(port->server, &transfer->tape))
+        if (is_ready(port, transfer))
             return true;
     }
     return false;

@@ -11,6 +11,7 @@
 
 #include "emunic/daemon/core/part.h"
 #include "emunic/daemon/movers/movers.h"
+#include "emunic/engine/share.h"
 #include "emunic/engine/transaction.h"
 
 struct emu_port_end;
@@ -22,6 +23,9 @@ struct emu_transfer {
     struct emu_transaction transaction;
     uint16_t md_generation; /* of the remote memory domain when it began */
     struct emu_tape tape;   /* of the step that is being made */
+    uint64_t number;        /* of the command, as counted by the ring's tail */
+    struct emu_share free;  /* shared (shared_transfer.h): as last taken by emunic */
+    uint32_t n_slices;      /* likewise: of all */
 };
 
 extern const struct emu_part emu_commands_part;

@@ -75,7 +75,7 @@ struct emu_port_queues {
 };
 
 /* Its registrations. */
-struct emu_port_memory {
+struct emu_port_registrations {
     LIST_HEAD(, emu_md_end) mds;
     uint32_t n_mds;
     bool may_use_vmdh;                /* has reserved virtual handles */
@@ -91,9 +91,11 @@ struct emu_port_transfers {
     uint32_t n_blocks; /* block transfers among them, and to other hosts */
     uint64_t blocks_ended;
     LIST_HEAD(, emu_virtual_command) virtual_list;
-    uint32_t n_virtual;         /* operations under way in virtual time */
-    struct emu_transfer *small; /* owned: the small command that waits for a mover; NULL: never yet */
-    bool small_waits;           /* it stands at the head of the ring */
+    uint32_t n_virtual;          /* operations under way in virtual time */
+    struct emu_transfer *small;  /* owned: the small command that waits for a mover; NULL: never yet */
+    bool small_waits;            /* it stands at the head of the ring */
+    struct emu_transfer *shared; /* borrowed: the one in `list` that the initiator helps to move, or NULL */
+    uint16_t share_serial;       /* of the last such one */
 };
 
 struct emu_port_end {
@@ -119,7 +121,7 @@ struct emu_port_end {
     unsigned chain_status; /* for the view */
     struct emu_port_ring ring;
     struct emu_port_queues queues;
-    struct emu_port_memory memory;
+    struct emu_port_registrations memory;
     struct emu_port_transfers transfers;
     void *slots[EMU_PORT_SLOTS];
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A target with a loop that does not end. It shows that an input has a limit of processor time, and that who passes it is
- * a finding.
+ * A target with a loop that does not end. It shows that an input has a limit of processor time, and that an input which
+ * passes it is a finding.
  */
 #include "tests/fuzz/targets/target.h"
 
