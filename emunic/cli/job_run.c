@@ -227,7 +227,8 @@ static void sweep(struct job *job)
 {
     const struct emu_sweep strays = { .parent = job->has_foreign_children ? 0 : getpid(),
                                       .except = job->keeper.pid,
-                                      .marker = job->marker };
+                                      .marker = job->marker,
+                                      .since = job->keeper_plan.since };
 
     for (int i = 0; i < SWEEPS_MAX; i++) {
         emu_job_reap(job);

@@ -19,6 +19,7 @@
 #include "emunic/cli/job_inner.h"
 #include "emunic/cli/private_server.h"
 #include "emunic/cli/server_report.h"
+#include "emunic/cli/sweep.h"
 
 #define NAMES_MAX       8 /* that are tried */
 #define BASE_LEN_MAX    80
@@ -125,7 +126,11 @@ int emu_job_start_keeper(struct job *job)
     char byte;
     int r;
 
-    job->keeper_plan = (struct emu_keeper_plan){ .folder = job->folder, .marker = job->marker };
+    job->keeper_plan = (struct emu_keeper_plan){
+        .folder = job->folder,
+        .marker = job->marker,
+        .since = emu_sweep_since(),
+    };
     r = emu_keeper_start(&job->keeper_plan, &job->keeper);
     if (r < 0)
         return emu_cli_fail("run", "cannot start: %s", strerror(-r));

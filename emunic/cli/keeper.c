@@ -48,18 +48,18 @@ struct second {
     bool is_successors; /* of a keeper that was a second one itself */
 };
 
-static void clean_up(const char *marker, const char *folder, pid_t second)
+static void clean_up(const struct emu_keeper_plan *plan, pid_t second)
 {
-    struct emu_sweep job = { .marker = marker, .except = second };
+    struct emu_sweep job = { .marker = plan->marker, .except = second, .since = plan->since };
 
-    if (!marker) {
-        rmdir(folder);
+    if (!plan->marker) {
+        rmdir(plan->folder);
         return;
     }
     emu_sweep(&job, 0, CLEAN_MS);
     for (int i = 0; i < KILLS_MAX && emu_sweep(&job, SIGKILL, KILL_MS) > 0; i++)
         ;
-    emu_remove_folder(folder);
+    emu_remove_folder(plan->folder);
 }
 
 static bool is_dismissed(int link)
@@ -179,7 +179,7 @@ static int keep(const void *ctx, int link)
     emu_child_tell(link, EMU_CHILD_READY);
     keep_second(link, &second);
     if (!is_dismissed(link))
-        clean_up(plan->marker, plan->folder, second.pid);
+        clean_up(plan, second.pid);
     end_second(&second);
     return EMU_EXIT_DONE;
 }

@@ -7,6 +7,7 @@
 #define EMUNIC_CLI_KEEPER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "emunic/cli/child.h"
 
@@ -18,6 +19,7 @@ struct emu_keeper_plan {
     bool may_exist;     /* the folder, if it is this user's alone */
     /* "NAME=value" in the environment of the job's processes. NULL: ends none, and removes only an empty folder. */
     const char *marker;
+    uint64_t since; /* those started no earlier (emu_sweep_since()) */
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A sweep goes through /proc once, opens a pidfd for each process that might be meant, and only then looks at it:
- * so what was looked at is what gets the signal, however fast process numbers are used again.
+ * A sweep goes through /proc once, opens a pidfd for each process that might be meant, and only then looks at it in
+ * earnest: so what was looked at is what gets the signal, however fast process numbers are used again.
  */
 #include "emunic/cli/sweep.h"
 
@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,8 +27,8 @@ struct found {
     nfds_t n;
 };
 
-/* A whole file of /proc with a zero behind it; they tell no size. Caller frees; NULL if it cannot be read. */
-static char *read_proc(pid_t pid, const char *name, size_t *len_out)
+/* The environment, with a zero behind it; the file tells no size. Caller frees; NULL if it cannot be read. */
+static char *read_environ(pid_t pid, size_t *len_out)
 {
     char path[64];
     char *text = NULL;
@@ -35,11 +36,11 @@ static char *read_proc(pid_t pid, const char *name, size_t *len_out)
     ssize_t len = -1;
     FILE *file;
 
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     file = fopen(path, "re");
     if (!file)
         return NULL;
-    /* No file asked for here contains 0xff. */
+    /* Which no text contains. */
     len = getdelim(&text, &room, 0xff, file);
     fclose(file);
     if (len < 0) {
@@ -50,26 +51,52 @@ static char *read_proc(pid_t pid, const char *name, size_t *len_out)
     return text;
 }
 
-static bool is_child(pid_t pid, pid_t parent, bool *is_zombie_out)
-{
-    size_t len;
-    char *text = read_proc(pid, "stat", &len);
-    /* The name in parentheses may contain anything. */
-    char *behind_name = text ? strrchr(text, ')') : NULL;
-    char state = 'Z';
-    int ppid = -1;
+/* What `stat` says of a process. */
+struct state {
+    bool is_alive;
+    pid_t parent;
+    uint64_t since; /* ticks of the kernel's clock */
+};
 
-    if (behind_name)
-        sscanf(behind_name, ") %c %d", &state, &ppid);
-    free(text);
-    *is_zombie_out = state == 'Z' || state == 'X';
-    return ppid == parent;
+/* One read: most processes of a machine are nobody's, and this is all that is seen of them. */
+static struct state state_of(pid_t pid)
+{
+    struct state state = { .parent = -1 };
+    char letter = 'Z';
+    int parent = -1;
+    char path[64];
+    char text[1024];
+    const char *behind_name;
+    ssize_t len = -1;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        len = read(fd, text, sizeof(text) - 1);
+        close(fd);
+    }
+    text[len > 0 ? len : 0] = '\0';
+    /* The name in parentheses may contain anything. */
+    behind_name = strrchr(text, ')');
+    if (behind_name &&
+        sscanf(behind_name, ") %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+               &letter, &parent, &state.since) < 2)
+        return state;
+    state.is_alive = letter != 'Z' && letter != 'X';
+    state.parent = parent;
+    return state;
+}
+
+uint64_t emu_sweep_since(void)
+{
+    return state_of(getpid()).since;
 }
 
 static bool has_marker(pid_t pid, const char *marker)
 {
     size_t len;
-    char *text = read_proc(pid, "environ", &len);
+    char *text = read_environ(pid, &len);
     size_t marker_len = strlen(marker) + 1;
     bool answer = false;
 
@@ -79,14 +106,20 @@ static bool has_marker(pid_t pid, const char *marker)
     return answer;
 }
 
+/* May it be meant? By what costs little to know. */
+static bool is_candidate(const struct emu_sweep *what, const struct state *state)
+{
+    return state->is_alive &&
+           ((what->parent != 0 && state->parent == what->parent) || (what->marker && state->since >= what->since));
+}
+
 static bool is_meant(const struct emu_sweep *what, pid_t pid)
 {
-    bool is_zombie;
-    bool is_own_child = is_child(pid, what->parent, &is_zombie);
+    struct state state = state_of(pid);
 
-    if (is_zombie)
+    if (!is_candidate(what, &state))
         return false;
-    return (what->parent != 0 && is_own_child) || (what->marker && has_marker(pid, what->marker));
+    return (what->parent != 0 && state.parent == what->parent) || has_marker(pid, what->marker);
 }
 
 static int keep(struct found *found, int pidfd)
@@ -102,6 +135,7 @@ static int keep(struct found *found, int pidfd)
 
 static int find(const struct emu_sweep *what, struct found *found)
 {
+    const pid_t self = getpid();
     DIR *proc = opendir("/proc");
     struct dirent *entry;
     int r = 0;
@@ -110,9 +144,13 @@ static int find(const struct emu_sweep *what, struct found *found)
         return -errno;
     while (r == 0 && (entry = readdir(proc))) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        struct state state;
         int pidfd;
 
-        if (pid <= 1 || pid == getpid() || pid == what->except)
+        if (pid <= 1 || pid == self || pid == what->except)
+            continue;
+        state = state_of(pid);
+        if (!is_candidate(what, &state))
             continue;
         pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
         if (pidfd < 0)

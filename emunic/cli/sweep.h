@@ -5,6 +5,7 @@
 #ifndef EMUNIC_CLI_SWEEP_H
 #define EMUNIC_CLI_SWEEP_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Which processes are meant: those that fit one of the two descriptions. The caller itself never is. */
@@ -12,7 +13,11 @@ struct emu_sweep {
     pid_t parent;       /* children of this process; 0: this tells nothing */
     pid_t except;       /* but not this one */
     const char *marker; /* "NAME=value" in the environment they were started with; NULL: this tells nothing */
+    uint64_t since;     /* those with the marker started no earlier, by the clock of emu_sweep_since() */
 };
+
+/* When this process started. 0, which is before all others, if that cannot be told. */
+uint64_t emu_sweep_since(void);
 
 /**
  * Signal processes and wait until they have ended.

@@ -58,7 +58,9 @@ def findings_of(path, is_program):
         found.append("its stack is executable")
     if is_program and not re.search(r"Type: +DYN", text):
         found.append("not position independent")
-    if is_program and "__stack_chk_fail" not in names:
+    # A static program has the symbols of the C library in it, whatever it was compiled with: there the flags tell.
+    is_dynamic = " INTERP " in text
+    if is_program and is_dynamic and "__stack_chk_fail" not in names:
         found.append("no stack protector")
     if is_program and names & FORTIFIED and not any(name.endswith("_chk") for name in names):
         found.append("no FORTIFY_SOURCE")
