@@ -141,6 +141,7 @@ soak: build $(SANITIZE)/build.ninja
 # Nothing else should run on the host.
 attack: build
 	$(BUILD)/tests/attack/attack-local
+	ATTACK_APART=1 $(BUILD)/tests/attack/attack-local
 	ATTACK_SECONDS=$(ATTACK_SECONDS) ATTACK_CONNECTIONS=$(ATTACK_CONNECTIONS) ATTACK_RATE=$(ATTACK_RATE) \
 		EMU_TEST_TRANSPORT=$(abspath $(BUILD))/emunic/transport/emunic-transport.so \
 		$(PYTHON) tests/multihost/cluster.py -n 3 --above -- $(BUILD)/tests/attack/attack-hosts

@@ -506,11 +506,10 @@ static _Noreturn void be_sink(void)
 
 static int start_all(void **state)
 {
-    (void)state;
     sink = fork();
     if (sink == 0)
         be_sink();
-    return sink > 0 ? 0 : -1;
+    return sink > 0 ? phases_stand_apart(state) : -1;
 }
 
 static int stop_all(void **state)
@@ -628,7 +627,7 @@ static double beside_a_job(struct attack *attack, uint64_t n)
     expect_no_descriptor_left();
     victim_close(&victim);
     end_all();
-    assert_true(figures.control < BOUND);
+    phases_require_bound(&figures);
     return figures.quiet;
 }
 
@@ -679,7 +678,7 @@ static void test_held_connections_beside_a_job(void **state)
     expect_no_descriptor_left();
     victim_close(&victim);
     end_all();
-    assert_true(figures.control < BOUND);
+    phases_require_bound(&figures);
 }
 
 /* As cluster.py says it: ADDRESS=FILE,... */

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -43,6 +44,9 @@ static struct common {
 
 static pid_t attackers[ATTACKERS_MAX];
 static unsigned n_attackers;
+
+static bool is_apart;
+static cpu_set_t attackers_cpus;
 
 static enum phase phase_now(void)
 {
@@ -99,6 +103,7 @@ static void go_on_while(const struct attack *attack, uint32_t word, enum phase p
 static _Noreturn void be_attacker(const struct attack *attack, unsigned number)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    MUST(!is_apart || sched_setaffinity(0, sizeof(attackers_cpus), &attackers_cpus) == 0);
     if (attack->become)
         attack->become(number);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user's has none */
@@ -130,6 +135,34 @@ void attacker_takes_all_descriptors(void)
 }
 
 /* ---- who measures ---- */
+
+int phases_stand_apart(void **state)
+{
+    cpu_set_t all, ours;
+    int n_ours;
+
+    (void)state;
+    if (!getenv("ATTACK_APART"))
+        return 0;
+    assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+    n_ours = CPU_COUNT(&all) / 2;
+    assert_true(n_ours > 0);
+    CPU_ZERO(&ours);
+    CPU_ZERO(&attackers_cpus);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, CPU_COUNT(&ours) < n_ours ? &ours : &attackers_cpus);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof(ours), &ours), 0);
+    is_apart = true;
+    return 0;
+}
+
+void phases_require_bound(const struct figures *figures)
+{
+    assert_true(figures->control < BOUND);
+    assert_true(!is_apart || figures->quiet < BOUND);
+}
 
 static bool are_ready(void *arg)
 {

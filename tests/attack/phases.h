@@ -45,6 +45,14 @@ struct figures {
     double quiet;   /* attacked over quiet */
 };
 
+/*
+ * With ATTACK_APART attackers get half of the processors, and victim and emunic the other half: a group setup of
+ * CMocka, before emunic starts. Then the quiet victim is the measure, because attackers take nothing but emunic's time from it.
+ */
+int phases_stand_apart(void **state);
+/* The victim's time has kept its bound. */
+void phases_require_bound(const struct figures *figures);
+
 /* Runs all phases, prints the figures, and ends the attackers. An attacker that fails fails the test. */
 void phases_run(const struct attack *attack, victim_work victim, void *arg, struct figures *figures_out);
 /* Attackers that attack until phases_stop(); nothing is measured. */
