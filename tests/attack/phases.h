@@ -47,7 +47,8 @@ struct figures {
 
 /*
  * With ATTACK_APART attackers get half of the processors, and victim and emunic the other half: a group setup of
- * CMocka, before emunic starts. Then the quiet victim is the measure, because attackers take nothing but emunic's time from it.
+ * CMocka, before emunic starts. Then the quiet victim is the measure, because attackers take nothing but emunic's time
+ * from it.
  */
 int phases_stand_apart(void **state);
 /* The victim's time has kept its bound. */

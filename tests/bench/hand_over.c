@@ -3,21 +3,24 @@
  * What the machine itself needs to pass a word on, for comparison.
  *
  *   hand_over       a cache line between two spinning processes, half a round trip
- *   yield_relay     the same through a third process, all three yielding while they have nothing to do; like a NIC that
+ *   cma_hand_over   the same behind eight bytes for the other's private memory, by process_vm_writev()
+ *   yield_relay     hand_over through a third process, all three yielding while they have nothing to do; like a NIC that
  *                   relays everything, the third looks at both sides in turn
  *   yield_switch    one switch between two processes of one CPU that only yield
  *   yield_ring32    a word around 32 processes that yield while it is not theirs, per hop
  *   sched_yield     the call when nobody else wants the CPU
  *
- * With -p the two processes of hand_over and sched_yield are pinned; the relay and the ring are placed by the
+ * With -p the two processes of hand_over, cma_hand_over and sched_yield are pinned; the relay and the ring are placed by the
  * scheduler, as emunic and its ranks are.
  */
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +132,50 @@ static void measure_hand_over(struct cell *cells, const struct bench_options *op
     bench_print("hand_over", round_trip_us(&cells[0], &cells[1], n, false) / 2, "us");
 }
 
+/* Private to each process, at one address. */
+static uint64_t word;
+
+static void write_word(pid_t other, long value)
+{
+    struct iovec from = { &value, sizeof(value) };
+    struct iovec to = { &word, sizeof(word) };
+
+    if (process_vm_writev(other, &from, 1, &to, 1, 0) != sizeof(value))
+        exit(1);
+}
+
+static void measure_cma_hand_over(struct cell *cells, const struct bench_options *options)
+{
+    const pid_t parent = getpid();
+    double start_us;
+    pid_t child;
+
+    word = 1; /* the page is there */
+    child = fork();
+    if (child < 0)
+        exit(1);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (options->is_pinned)
+            bench_pin(1);
+        for (long i = 1; i <= options->n; i++) {
+            wait_for(&cells[0], i, false);
+            write_word(parent, i);
+            set(&cells[1], i);
+        }
+        _exit(0);
+    }
+    if (options->is_pinned)
+        bench_pin(0);
+    start_us = bench_now_us();
+    for (long i = 1; i <= options->n; i++) {
+        write_word(child, i);
+        set(&cells[0], i);
+        wait_for(&cells[1], i, false);
+    }
+    bench_print("cma_hand_over", (bench_now_us() - start_us) / (double)options->n / 2, "us");
+}
+
 static void measure_yield_relay(struct cell *cells, const struct bench_options *options)
 {
     if (in_child()) {
@@ -192,7 +239,8 @@ static void measure_sched_yield(struct cell *cells, const struct bench_options *
 int main(int argc, char **argv)
 {
     static void (*const measurements[])(struct cell *, const struct bench_options *) = {
-        measure_hand_over, measure_yield_relay, measure_yield_switch, measure_yield_ring, measure_sched_yield,
+        measure_hand_over,    measure_cma_hand_over, measure_yield_relay,
+        measure_yield_switch, measure_yield_ring,    measure_sched_yield,
     };
     struct bench_options options = bench_options(argc, argv);
 
