@@ -14,7 +14,8 @@
 /* A yield that took so many times as long as a bare one has let others run. Between: interrupts and cold caches. */
 #define EMU_YIELD_SLOW_FACTOR 3u
 
-/* The shortest of some yields in a row, in nanoseconds, at least 1. Takes 10 to 100 us, longer on a busy processor. */
+/* The shortest of some yields in a row, in nanoseconds, at least 1. Takes 10 to 100 us, and
+ * on a busy processor 1 ms and the yield in which that ends. */
 uint32_t emu_yield_measure_ns(void);
 
 /* A yield that took so long has given the core to somebody who computes, not to one who hands on a message. */
