@@ -23,7 +23,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 SETUP_ARGS = $(if $(CI),--werror)
 
 .PHONY: all deps build demo check check-shmem check-virtual check-sanitize check-threads check-fuzz \
-	check-debian-mpi check-multihost live fuzz soak attack kills bench generated fidelity mutations format \
+	check-debian-mpi check-multihost live fuzz soak attack kills bench growth generated fidelity mutations format \
 	install clean
 
 all: build
@@ -156,6 +156,10 @@ kills: build
 # minute.
 bench: build
 	@tests/bench/run_bench.sh $(BUILD) $(BENCH_ARGS)
+
+# How one emunic grows: ranks, registrations, datagrams, jobs. Ten minutes on a quiet host.
+growth: build
+	@$(PYTHON) tests/bench/growth.py $(BUILD) $(GROWTH_ARGS)
 
 # The pages of docs/generated that are made from the sources; suite style checks that they are current.
 generated:

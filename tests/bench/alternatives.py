@@ -36,7 +36,7 @@ def open_mpi(build, n, name, n_ranks):
     return process.figures(process.run(command, env))
 
 
-def mpirun_start(n_ranks):
+def mpirun_start(n_ranks, limit_s=process.START_LIMIT_S):
     """How long the installed mpirun takes for ranks that do nothing."""
     mpirun = shutil.which("mpirun.openmpi")
     if mpirun is None:
@@ -44,7 +44,7 @@ def mpirun_start(n_ranks):
     env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     command = [mpirun, "-n", str(n_ranks), "--oversubscribe", "--bind-to", "none",
                process.idle_program(n_ranks)]
-    return [(f"start{n_ranks}_time", None, process.run_ms(command, env), "ms")]
+    return [(f"start{n_ranks}_time", None, process.run_ms(command, env, limit_s), "ms")]
 
 
 def open_mpi_of_source(build, n, transport):

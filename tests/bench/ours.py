@@ -127,7 +127,7 @@ def start(build, n_ranks):
 
 
 @contextlib.contextmanager
-def idle_job(build, path, n_ports):
+def idle_job(build, path, n_ports, limit_s=process.LIMIT_S):
     """The process id of an emunic with so many ports, while nobody does anything."""
     with tempfile.TemporaryDirectory() as folder:
         fifo = os.path.join(folder, "go")
@@ -141,7 +141,7 @@ def idle_job(build, path, n_ports):
                 raise process.Failed("idle job did not start")
             yield serving_process(job.pid)
             os.write(go, b"x" * n_ports)
-            if job.wait(timeout=process.LIMIT_S) != 0:
+            if job.wait(timeout=limit_s) != 0:
                 raise process.Failed(f"idle job ended with {job.returncode}")
         finally:
             os.close(go)
