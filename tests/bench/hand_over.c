@@ -4,14 +4,14 @@
  *
  *   hand_over       a cache line between two spinning processes, half a round trip
  *   cma_hand_over   the same behind eight bytes for the other's private memory, by process_vm_writev()
- *   yield_relay     hand_over through a third process, all three yielding while they have nothing to do; like a NIC that
- *                   relays everything, the third looks at both sides in turn
+ *   yield_relay     hand_over through a third process, all three yielding while they have nothing to do; like a NIC
+ *                   that relays everything, the third looks at both sides in turn
  *   yield_switch    one switch between two processes of one CPU that only yield
  *   yield_ring32    a word around 32 processes that yield while it is not theirs, per hop
  *   sched_yield     the call when nobody else wants the CPU
  *
- * With -p the two processes of hand_over, cma_hand_over and sched_yield are pinned; the relay and the ring are placed by the
- * scheduler, as emunic and its ranks are.
+ * With -p the two processes of hand_over, cma_hand_over and sched_yield are pinned; the relay and the ring are placed
+ * by the scheduler, as emunic and its ranks are.
  */
 #include <sched.h>
 #include <signal.h>

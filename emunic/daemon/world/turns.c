@@ -18,7 +18,7 @@
 
 #define ACTIVE_NS   5000000ull /* more than a slice of the scheduler */
 #define LAG_NS      10000000ull
-#define REST        2u
+#define REST        3u
 #define QUANTUM_NS  50000ull
 #define REST_MAX_NS 10000000ull
 

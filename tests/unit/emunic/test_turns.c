@@ -207,7 +207,7 @@ static void test_strangers_rest_as_a_user_does_and_are_forgotten(void **state)
     assert_false(emu_user_may_work(&users.strangers, 102000));
     emu_users_forget_strangers(&users, 103000);
     assert_true(emu_users_compete(&users));
-    assert_true(emu_user_may_work(&users.strangers, 302000));
+    assert_true(emu_user_may_work(&users.strangers, 402000));
     emu_users_forget_strangers(&users, 50000000);
     assert_false(emu_users_compete(&users));
 }
