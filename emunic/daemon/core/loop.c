@@ -219,6 +219,8 @@ static struct emu_server *allocate(const struct emu_server_options *options, con
     server->stops_with_last_job = options->stops_with_last_job;
     server->starts_routed = options->starts_routed || options->time;
     server->counts.yield_ns = emu_yield_measure_ns();
+    /* Asked before there is a second thread: of a process with several the kernel waits for all processors, 10 ms. */
+    (void)emu_quiesce_has_barrier();
     server->counts.started_ns = emu_clock_ns();
     LIST_INIT(&server->connections);
     LIST_INIT(&server->domains);
