@@ -3,7 +3,7 @@
  * Portals part of a port: portal table, match entries, descriptors and event queues of one network interface.
  *
  *   | ident | lock line | registers | portal table | access table | queues | dead list | flights | match entries |
- *   | descriptors | segments of descriptors | match lists | rings of event queues |
+ *   | descriptors | segments of descriptors | match lists | their indices | inboxes | rings of event queues |
  *
  * A memfd of its own, made by emunic when the interface is opened (EMU_MSG_PORTALS_OPEN), sparse and sealed against any
  * change of size. Mapped by its owner, by emunic, and on the direct path by members of the domain. Everything is an
@@ -37,13 +37,15 @@
 
 #define EMU_PTL_PTS         64u
 #define EMU_PTL_ACES        8u
-#define EMU_PTL_MES         65536u
-#define EMU_PTL_MDS         65536u
+#define EMU_PTL_MES         131072u
+#define EMU_PTL_MDS         131072u
 #define EMU_PTL_EQS         4096u
 #define EMU_PTL_IOVECS      (1u << 20)        /* segments of all descriptors */
 #define EMU_PTL_IOVEC_MAX   256u              /* of one */
 #define EMU_PTL_GETPUT_MAX  64u               /* bytes */
 #define EMU_PTL_PLACES      (2 * EMU_PTL_MES) /* of one match list: it grows from the middle to both ends */
+#define EMU_PTL_CLASSES     16u               /* of an index */
+#define EMU_PTL_CHAINS      EMU_PTL_MES       /* likewise, at most; a power of two */
 #define EMU_PTL_ARENA_BYTES (512u << 20)      /* of event queues: 4 Mi events */
 #define EMU_PTL_FAILS       8u                /* nodes that the interface is told to be cut off from */
 
@@ -168,14 +170,16 @@ struct emu_ptl_md {
 static_assert(sizeof(struct emu_ptl_md) == 128, "ABI: a descriptor is two cache lines");
 
 struct emu_ptl_me {
-    uint32_t state;      /* [P] free or live */
+    uint16_t state;      /* [P] free or live */
+    uint16_t ptl_class;  /* [P] in the index of its list; EMU_PTL_LOOSE: none */
     uint32_t generation; /* [P] */
-    uint32_t pt;         /* [P] */
+    uint16_t pt;         /* [P] */
+    uint16_t unlinks;    /* [P] goes with its descriptor */
     uint32_t place;      /* [P] in the list */
     uint32_t md;         /* [P] index or EMU_PTL_NONE */
-    uint32_t unlinks;    /* [P] goes with its descriptor */
     uint32_t handle;     /* [P] */
-    uint32_t next_free;  /* [P] */
+    uint32_t next;       /* [P] in its chain, or EMU_PTL_NONE */
+    uint32_t prev;       /* [P] likewise */
 };
 static_assert(sizeof(struct emu_ptl_me) == 32, "ABI: match entry");
 
@@ -196,6 +200,37 @@ struct emu_ptl_list {
     uint32_t n_live; /* [P] entries */
     uint32_t n_max;  /* [P] most there ever were; 0: never used */
 };
+
+/*
+ * Index of a long list. Entries that leave the same bits and the same of nid and pid open are a class, and are in a chain
+ * by the hash of the rest. Those for whose criteria there was no class left are in one chain. A chain is in the order of
+ * the list, which the places tell: of all that the chains of a request give, the one with the lowest place has it. An
+ * index that is not sound is no index.
+ */
+#define EMU_PTL_LOOSE    0xffffu
+#define EMU_PTL_OPEN_NID (1u << 0)
+#define EMU_PTL_OPEN_PID (1u << 1)
+
+struct emu_ptl_class {
+    uint64_t ignore; /* [P] */
+    uint32_t open;   /* [P] EMU_PTL_OPEN_* */
+    uint32_t n;      /* [P] entries; 0: free */
+};
+
+struct emu_ptl_chain {
+    uint32_t first; /* [P] entry, or EMU_PTL_NONE */
+    uint32_t last;  /* [P] likewise */
+};
+
+struct emu_ptl_index {
+    uint32_t n_chains;  /* [P] a power of two; 0: there is no index */
+    uint32_t n_classes; /* [P] those behind it are free */
+    uint32_t n_loose;   /* [P] entries without a class */
+    uint32_t reserved;
+    struct emu_ptl_chain loose;
+    alignas(64) struct emu_ptl_class classes[EMU_PTL_CLASSES];
+};
+static_assert(sizeof(struct emu_ptl_index) == 320, "ABI: index");
 
 struct emu_ptl_ace {
     uint32_t nid;
@@ -353,6 +388,8 @@ struct emu_ptl_ni {
     alignas(64) struct emu_ptl_md mds[EMU_PTL_MDS];
     alignas(64) struct emu_ptl_iov iovs[EMU_PTL_IOVECS];                  /* [P] */
     alignas(64) struct emu_ptl_place places[EMU_PTL_PTS][EMU_PTL_PLACES]; /* [P] */
+    alignas(64) struct emu_ptl_index indices[EMU_PTL_PTS];
+    alignas(64) struct emu_ptl_chain chains[EMU_PTL_PTS][EMU_PTL_CHAINS]; /* [P] */
     alignas(64) struct emu_ptl_inbox inboxes[EMU_PTL_INBOXES];
     alignas(EMU_PAGE_BYTES) uint8_t arena[EMU_PTL_ARENA_BYTES];
 };

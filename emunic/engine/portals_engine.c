@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Portals: matching and delivery, the target's side.
+ * Portals: delivery, the target's side.
  *
  *   request -> match -> begin (threshold, offset, pending; START) -> data -> end (END, pending; dead, UNLINK)
  *
- * Matching walks the packed list of its portal index: two entries to a cache line, in the order of the list, holes
- * where entries have gone. Only an entry whose criteria fit leads to its descriptor. A descriptor that does not accept
- * lets the search go on.
+ * portals_match.c matches.
  *
  * Whoever runs the engine may die anywhere. A flight says how far it has come; emu_ptl_repair() ends it: what is not
  * visible yet is put back, what is visible becomes a failed operation. Each stage is stored before its first change.
@@ -20,116 +18,12 @@
  */
 #include "emunic/engine/portals_engine_inner.h"
 
-/* ---- matching ---- */
+/* ---- begin and end ---- */
 
 static uint64_t align_up(uint64_t n, uint64_t to)
 {
     return (n + to - 1) & ~(to - 1);
 }
-
-static bool accepts(struct emu_ptl_ni *ni, uint32_t index, const struct emu_ptl_request *rq,
-                    struct emu_ptl_taker *taker)
-{
-    static const uint32_t needed[] = {
-        [EMU_PTL_PUT] = EMU_PTL_MD_OP_PUT,
-        [EMU_PTL_GET] = EMU_PTL_MD_OP_GET,
-        [EMU_PTL_GETPUT] = EMU_PTL_MD_OP_PUT | EMU_PTL_MD_OP_GET,
-    };
-    struct emu_ptl_md *md = &taker->md;
-    uint64_t room;
-
-    if (index >= EMU_PTL_MDS)
-        return false;
-    *md = ni->mds[index];
-    if (md->state != EMU_PTL_LIVE || !is_active(md) || (~md->options & needed[rq->kind]) != 0)
-        return false;
-    taker->offset = (md->options & EMU_PTL_MD_MANAGE_REMOTE) ? rq->offset : md->local_offset;
-    if (taker->offset > md->length_bytes)
-        return false;
-    room = md->length_bytes - taker->offset;
-    if (rq->length_bytes > room && (md->options & EMU_PTL_MD_TRUNCATE) == 0)
-        return false;
-    if ((md->options & (EMU_PTL_MD_MAX_SIZE | EMU_PTL_MD_MANAGE_REMOTE | EMU_PTL_MD_TRUNCATE)) == EMU_PTL_MD_MAX_SIZE &&
-        rq->length_bytes > md->max_size)
-        return false;
-    if (rq->kind == EMU_PTL_GETPUT && rq->length_bytes > ni->max_getput)
-        return false;
-    taker->index = index;
-    taker->mlength = rq->length_bytes < room ? rq->length_bytes : room;
-    taker->acks = rq->kind == EMU_PTL_PUT && rq->wants_ack && (md->options & EMU_PTL_MD_ACK_DISABLE) == 0;
-    return true;
-}
-
-static bool find_taker(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, struct emu_ptl_taker *taker)
-{
-    const struct emu_ptl_place *places = ni->places[rq->pt];
-    uint32_t first = ni->lists[rq->pt].first;
-    uint32_t end = ni->lists[rq->pt].end;
-    const uint64_t bits = rq->bits;
-
-    if (first > end || end > EMU_PTL_PLACES)
-        return false;
-    for (uint32_t i = first; i < end; i++) {
-        const struct emu_ptl_place *place = &places[i];
-
-        if (((place->bits ^ bits) & ~place->ignore) != 0)
-            continue;
-        if (place->md != EMU_PTL_NONE && (place->nid == EMU_PTL_NID_ANY || place->nid == rq->nid) &&
-            (place->pid == EMU_PTL_PID_ANY || place->pid == rq->pid) && accepts(ni, place->md, rq, taker))
-            return true;
-    }
-    return false;
-}
-
-static bool is_any_or(uint32_t wanted, uint32_t value)
-{
-    return wanted == UINT32_MAX || wanted == value;
-}
-
-static bool is_admitted(const struct emu_ptl_ni *ni, const struct emu_ptl_request *rq)
-{
-    const struct emu_ptl_ace *ace = &ni->aces[rq->ac];
-
-    return (ni->behaviour & EMU_PTL_ACCESS_CONTROL) == 0 ||
-           (is_any_or(ace->nid, rq->nid) && is_any_or(ace->pid, rq->pid) && is_any_or(ace->uid, rq->uid) &&
-            is_any_or(ace->jid, rq->jid) && is_any_or(ace->pt, rq->pt));
-}
-
-bool emu_ptl_is_cut_off(struct emu_ptl_ni *ni, uint32_t nid)
-{
-    uint32_t n = ni->n_fails < EMU_PTL_FAILS ? ni->n_fails : EMU_PTL_FAILS;
-
-    for (uint32_t i = 0; i < n; i++) {
-        struct emu_ptl_fail *fail = &ni->fails[i];
-
-        if (fail->count == 0 || (fail->nid != EMU_PTL_NID_ANY && fail->nid != nid))
-            continue;
-        if (fail->count > 0)
-            fail->count--;
-        return true;
-    }
-    return false;
-}
-
-bool emu_ptl_find(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, struct emu_ptl_taker *taker_out)
-{
-    return ni->is_up && rq->pt <= ni->max_pt && rq->pt < EMU_PTL_PTS && rq->ac <= ni->max_ac && rq->ac < EMU_PTL_ACES &&
-           is_admitted(ni, rq) && find_taker(ni, rq, taker_out);
-}
-
-enum emu_ptl_result emu_ptl_match(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq,
-                                  struct emu_ptl_taker *taker_out)
-{
-    if (ni->n_fails > 0 && emu_ptl_is_cut_off(ni, rq->nid))
-        return EMU_PTL_LOST;
-    if (emu_ptl_find(ni, rq, taker_out))
-        return EMU_PTL_TAKEN;
-    ni->drops++;
-    ni->dropped_bytes += rq->length_bytes;
-    return EMU_PTL_DROPPED;
-}
-
-/* ---- begin and end ---- */
 
 static uint64_t tail_of(struct emu_ptl_ni *ni, uint32_t eq, uint32_t generation)
 {

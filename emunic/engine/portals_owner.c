@@ -6,10 +6,11 @@
  * ends are near; an insertion in between takes a neighbouring hole or shifts the shorter way to the next one, and makes
  * several holes if that is the end: receives are posted one after another before the same last entries. An entry
  * that goes leaves a hole; when holes outnumber entries the list is packed again. So insertion at the ends and removal
- * cost O(1), the walk meets at most as many holes as entries, and nobody else ever writes a list.
+ * cost O(1), the walk meets at most as many holes as entries, and nobody else ever writes a list. A long list has an
+ * index (portals_index.c).
  *
  * A place (of an entry, descriptor or queue) is used again only after QUARANTINE others have been freed, and its
- * generation is part of its handle: a stale handle means nothing for at least 4095 x QUARANTINE objects. On the way
+ * generation is part of its handle: a stale handle means nothing for at least 2047 x QUARANTINE objects. On the way
  * between interfaces the whole generation is told.
  */
 #include "emunic/engine/portals_owner.h"
@@ -18,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUARANTINE   128u
+#include "emunic/engine/portals_index.h"
+
+#define QUARANTINE   256u
 #define EQ_FEW       64u  /* events: who asks for fewer has not counted what may come at once, */
 #define EQ_FOR_FEW   512u /* and gets room for a burst of 256 messages: 64 KiB, half of the arena for all queues */
 #define HOLES_SPARED 64u
@@ -417,14 +420,17 @@ int emu_ptl_me_create(struct emu_ptl_owner *o, const struct emu_ptl_me_spec *spe
     if (index == EMU_PTL_NONE)
         return -ENOSPC;
     me = &ni->mes[index];
-    *me = (struct emu_ptl_me){
-        .state = EMU_PTL_LIVE, .generation = me->generation + 1, .pt = pt, .md = EMU_PTL_NONE, .unlinks = spec->unlinks
-    };
+    *me = (struct emu_ptl_me){ .state = EMU_PTL_LIVE,
+                               .generation = me->generation + 1,
+                               .pt = (uint16_t)pt,
+                               .md = EMU_PTL_NONE,
+                               .unlinks = spec->unlinks };
     me->handle = handle_of(o, EMU_PTL_IS_ME, index, me->generation);
     place.me = index;
     put(ni, pt, make_place(o, pt, spec), &place);
     if (list->n_live++ == 0)
         count_lists(o, 1);
+    emu_ptl_index_add(ni, index, has_base ? spec->base : EMU_PTL_NONE);
     if (list->n_max < list->n_live)
         list->n_max = list->n_live;
     count_made(ni, EMU_PTL_SR_MES, o->mes.n_in_use);
@@ -437,6 +443,7 @@ static void free_me(struct emu_ptl_owner *o, uint32_t index)
     struct emu_ptl_me *me = &o->ni->mes[index];
     uint32_t pt = me->pt % EMU_PTL_PTS;
 
+    emu_ptl_index_remove(o->ni, index);
     me->state = EMU_PTL_FREE;
     drop_place(o->ni, pt, me->place % EMU_PTL_PLACES);
     if (o->ni->lists[pt].n_live == 0)

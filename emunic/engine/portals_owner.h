@@ -14,14 +14,14 @@
 #include "emunic/abi/portals.h"
 #include "emunic/engine/portals_engine.h"
 
-/* Handles: kind (2 bits), interface (2), place (16), generation (12). */
+/* Handles: kind (2 bits), interface (2), place (17), generation (11). */
 enum emu_ptl_handle_kind { EMU_PTL_IS_NI = 0, EMU_PTL_IS_ME, EMU_PTL_IS_EQ, EMU_PTL_IS_MD };
-#define EMU_PTL_HANDLE_GENERATIONS 4095u /* one less than there is room for: no handle looks like a constant */
+#define EMU_PTL_HANDLE_GENERATIONS 2047u /* one less than there is room for: no handle looks like a constant */
 #define EMU_PTL_HANDLE_NIS         4u
 
 static inline uint32_t emu_ptl_handle(enum emu_ptl_handle_kind kind, uint32_t ni, uint32_t index, uint32_t generation)
 {
-    return (uint32_t)kind << 30 | ni << 28 | index << 12 | generation % EMU_PTL_HANDLE_GENERATIONS;
+    return (uint32_t)kind << 30 | ni << 28 | index << 11 | generation % EMU_PTL_HANDLE_GENERATIONS;
 }
 
 static inline enum emu_ptl_handle_kind emu_ptl_handle_kind(uint32_t handle)
@@ -36,7 +36,7 @@ static inline uint32_t emu_ptl_handle_ni(uint32_t handle)
 
 static inline uint32_t emu_ptl_handle_index(uint32_t handle)
 {
-    return handle >> 12 & 0xffffu;
+    return handle >> 11 & 0x1ffffu;
 }
 
 /* Free places: those that have been used, oldest first, then those that never were. */

@@ -175,13 +175,13 @@ typedef struct {
 
 /* What an interface may use. Wanted values are cut to what there is; below 1 (indices: below 0) they count as that. */
 typedef struct {
-    int max_mes;       /* match entries: 65536 */
-    int max_mds;       /* descriptors: 65536 */
+    int max_mes;       /* match entries: 131072 */
+    int max_mds;       /* descriptors: 131072 */
     int max_eqs;       /* event queues: 4096 */
     int max_ac_index;  /* largest index of the access control table: 7 */
     int max_pt_index;  /* largest portal index: 63 */
     int max_md_iovecs; /* parts of one descriptor: 256 */
-    int max_me_list;   /* entries of one match list: 65536 */
+    int max_me_list;   /* entries of one match list: 131072 */
     int max_getput_md; /* bytes that a getput swaps: 64 */
 } ptl_ni_limits_t;
 
