@@ -148,7 +148,9 @@ TARGETS = [
     *((f"Portals {size}-byte put / UCX tag_lat", (f"portals_put{size}_half_round_trip", None, PORTALS),
        [posix(f"tag{size}_half_round_trip")], 1, "<=", 1.3) for size in (0, 8)),
     *((f"Portals, last of {n} entries / walk of a list", (f"portals_match{n}_time", None, PORTALS),
-       [(f"list_walk{n}_time", None, PORTALS)], 1, "<=", 1.2) for n in (1000, 10000)),
+       [(f"list_walk{n}_time", None, PORTALS)], 1, "<=", 1.2) for n in (1000, 10000, 100000)),
+    ("Portals, put to the last of 100000 entries / of 1000", ("portals_last100000_put", None, PORTALS),
+     [("portals_last1000_put", None, PORTALS)], 1, "<=", 1.2),
     ("Portals 1 MiB put / memcpy", ("put_bandwidth", 1048576, PORTALS), [limit("memcpy", 1048576)], 1, ">=", 0.9),
     *((f"virtual time, {pattern} of {n} ranks / SimGrid", (f"simulated_{name}{n}_rate", None, "emunic virtual time"),
        [(f"simulated_{name}{n}_rate", None, "simgrid")], 1, ">=", 5)

@@ -2,7 +2,8 @@
 /*
  * Worker of Portals (worker.h): puts with acknowledgement and gets. One entry of each worker takes everything, at the
  * offset that the initiator says. A request to a process that is dead has no answer, and its descriptor can be unlinked
- * all the same.
+ * all the same. The list of that entry is long enough to have an index, and changes with each request that its owner
+ * makes.
  */
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #define PT         4u
 #define FIRST_PID  300u
 #define EQ_ENTRIES 4096u
+#define OTHERS     150u /* entries that take nothing */
 
 static struct {
     ptl_handle_ni_t ni;
@@ -20,11 +22,34 @@ static struct {
     ptl_handle_md_t mds[OPS_MAX];
     bool is_bound[OPS_MAX];
     uint64_t numbers[OPS_MAX]; /* of the request that has a descriptor */
+    ptl_handle_me_t taker;
+    ptl_handle_me_t others[OTHERS];
+    uint64_t n_changes;
 } p;
 
 static void must(struct worker *w, int rc, const char *what)
 {
     worker_must(w, rc == PTL_OK, what);
+}
+
+/* Another entry, before or behind the one that takes all; every third one with an ignore mask of its own. */
+static void add_other(struct worker *w, unsigned which)
+{
+    ptl_process_id_t anybody = { .nid = PTL_NID_ANY, .pid = PTL_PID_ANY };
+    ptl_match_bits_t ignore = which % 3 == 0 ? 1ull << which % 50 : 0;
+
+    must(w,
+         PtlMEInsert(p.taker, anybody, 1ull << 60 | which % 40, ignore, PTL_RETAIN,
+                     p.n_changes++ % 2 ? PTL_INS_BEFORE : PTL_INS_AFTER, &p.others[which]),
+         "PtlMEInsert");
+}
+
+static void change_list(struct worker *w)
+{
+    unsigned which = (unsigned)(p.n_changes * 7 % OTHERS);
+
+    must(w, PtlMEUnlink(p.others[which]), "PtlMEUnlink");
+    add_other(w, which);
 }
 
 static void open_portals(struct worker *w)
@@ -36,7 +61,6 @@ static void open_portals(struct worker *w)
                     .eq_handle = PTL_EQ_NONE };
     ptl_process_id_t anybody = { .nid = PTL_NID_ANY, .pid = PTL_PID_ANY };
     ptl_process_id_t id;
-    ptl_handle_me_t me;
     ptl_handle_md_t mdh;
     int n_interfaces;
 
@@ -44,8 +68,10 @@ static void open_portals(struct worker *w)
     must(w, PtlNIInit(PTL_IFACE_DEFAULT, FIRST_PID + w->rank, NULL, NULL, &p.ni), "PtlNIInit");
     must(w, PtlGetId(p.ni, &id), "PtlGetId");
     must(w, PtlEQAlloc(p.ni, EQ_ENTRIES, NULL, &p.eq), "PtlEQAlloc");
-    must(w, PtlMEAttach(p.ni, PT, anybody, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER, &me), "PtlMEAttach");
-    must(w, PtlMDAttach(me, md, PTL_RETAIN, &mdh), "PtlMDAttach");
+    must(w, PtlMEAttach(p.ni, PT, anybody, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER, &p.taker), "PtlMEAttach");
+    must(w, PtlMDAttach(p.taker, md, PTL_RETAIN, &mdh), "PtlMDAttach");
+    for (unsigned i = 0; i < OTHERS; i++)
+        add_other(w, i);
     w->line->place[0] = id.nid;
     w->line->place[1] = id.pid;
 }
@@ -89,6 +115,7 @@ static bool post_portals(struct worker *w, struct op *op)
                     .eq_handle = p.eq };
     int rc;
 
+    change_list(w);
     unbind(w, which);
     must(w, PtlMDBind(p.ni, md, PTL_RETAIN, &p.mds[which]), "PtlMDBind");
     p.is_bound[which] = true;

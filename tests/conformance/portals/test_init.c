@@ -281,12 +281,12 @@ static void test_limits_are_granted_up_to_what_there_is(void **state)
     up();
     ni = open_any(NULL, &most);
     assert_int_equal(most.max_pt_index, 63);
-    assert_true(most.max_mes >= 65536);
-    assert_true(most.max_mds >= 65536);
+    assert_true(most.max_mes >= 131072);
+    assert_true(most.max_mds >= 131072);
     assert_true(most.max_eqs >= 4096);
     assert_true(most.max_ac_index >= 7);
     assert_true(most.max_md_iovecs >= 256);
-    assert_true(most.max_me_list >= 65536);
+    assert_true(most.max_me_list >= 131072);
     assert_true(most.max_getput_md >= 64);
     assert_int_equal(PtlNIFini(ni), PTL_OK);
 

@@ -358,6 +358,52 @@ static void test_lists_change_while_requests_come(void **state)
     unlink_all(&catcher, 1);
 }
 
+static void expect_taker(ptl_match_bits_t bits, int by)
+{
+    request(bits);
+    assert_int_equal(taken_by(), by);
+}
+
+/* Longer than an interface had entries in earlier versions. */
+static void test_a_list_of_a_hundred_thousand(void **state)
+{
+    static ptl_handle_me_t me[100000];
+    const int n = COUNT_OF(me);
+    ptl_handle_me_t any[2], twin;
+
+    (void)state;
+    for (int i = 0; i < n; i++) {
+        me[i] = attach((ptl_match_bits_t)i, PTL_INS_AFTER);
+        equip(me[i], (uintptr_t)i, PTL_MD_THRESH_INF);
+    }
+    px_barrier();
+    for (int i = 0; i < n; i += 9999)
+        expect_taker((ptl_match_bits_t)i, i);
+    px_settle();
+    assert_int_equal(PtlMEAttach(px_ni, PT, px_anybody, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER, &any[0]), PTL_OK);
+    assert_int_equal(PtlMEInsert(me[n / 2], px_anybody, 0, ~0ull, PTL_RETAIN, PTL_INS_BEFORE, &any[1]), PTL_OK);
+    twin = insert(me[1], (ptl_match_bits_t)(n / 2 - 1), PTL_INS_BEFORE);
+    equip(any[0], 1000000, PTL_MD_THRESH_INF);
+    equip(any[1], 1000001, PTL_MD_THRESH_INF);
+    equip(twin, 1000002, 1);
+    px_barrier();
+    expect_taker((ptl_match_bits_t)n - 1, 1000001);
+    expect_taker((ptl_match_bits_t)n / 2 - 1, 1000002);
+    expect_taker((ptl_match_bits_t)n / 2 - 1, n / 2 - 1);
+    expect_taker(0, 0);
+    px_settle();
+    assert_int_equal(PtlMEUnlink(any[1]), PTL_OK);
+    assert_int_equal(PtlMEUnlink(me[n - 2]), PTL_OK);
+    px_barrier();
+    expect_taker((ptl_match_bits_t)n - 1, n - 1);
+    expect_taker((ptl_match_bits_t)n - 2, 1000000);
+    unlink_all(&twin, 1);
+    assert_int_equal(PtlMEUnlink(any[0]), PTL_OK);
+    me[n - 2] = me[n - 1];
+    for (int i = 0; i < n - 1; i++)
+        assert_int_equal(PtlMEUnlink(me[i]), PTL_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +420,7 @@ int main(void)
         queue_test(test_an_unused_index_is_found),
         queue_test(test_bad_arguments),
         queue_test(test_lists_change_while_requests_come),
+        queue_test(test_a_list_of_a_hundred_thousand),
     };
 
     return px_run(tests, NULL);

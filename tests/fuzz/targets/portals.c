@@ -2,8 +2,8 @@
 /*
  * The Portals part of a port: its owner writes into it whatever it likes, while emunic matches and delivers over it.
  *
- * The input fills the first entries of each table, most of them made to look live, then posts Portals commands of the
- * port to itself.
+ * The input fills the first entries of each table, most of them made to look live, and the index of a list that looks
+ * long, then posts Portals commands of the port to itself.
  */
 #include <string.h>
 
@@ -11,11 +11,34 @@
 #include "tests/fuzz/targets/target.h"
 
 #define ENTRIES     6u
+#define CHAINS      4u
+#define LONG        (ENTRIES + EMU_PTL_SHORT_LIST) /* places: one entry is only found by the index */
 #define COMMANDS    8u
 #define PID         5u
 #define MEMORY_SIZE 65536u
 
 static _Alignas(4096) uint8_t memory[MEMORY_SIZE];
+
+static void fill_index(struct emu_ptl_ni *ni, struct fuzz_bytes *in)
+{
+    struct emu_ptl_index *index = &ni->indices[0];
+    uint8_t is_sound = fuzz_u8(in);
+
+    fuzz_take(in, index, sizeof(*index));
+    fuzz_take(in, ni->chains[0], CHAINS * sizeof(ni->chains[0][0]));
+    if (is_sound & 1) {
+        index->n_chains = CHAINS;
+        index->n_classes %= EMU_PTL_CLASSES + 1;
+        index->n_loose %= ENTRIES;
+    }
+    if (is_sound & 2) {
+        index->loose.first %= ENTRIES;
+        for (uint32_t i = 0; i < CHAINS; i++)
+            ni->chains[0][i].first %= ENTRIES;
+    }
+    if (is_sound & 4)
+        index->classes[0] = (struct emu_ptl_class){ .ignore = UINT64_MAX, .open = 3, .n = ENTRIES };
+}
 
 static void fill_lists(struct emu_ptl_ni *ni, struct fuzz_bytes *in)
 {
@@ -28,6 +51,10 @@ static void fill_lists(struct emu_ptl_ni *ni, struct fuzz_bytes *in)
     fuzz_take(in, &ni->lists[0], is_sound & 1 ? 0 : sizeof(ni->lists[0]));
     if (is_sound & 1)
         ni->lists[0] = (struct emu_ptl_list){ .end = ENTRIES, .n_live = ENTRIES, .n_max = ENTRIES };
+    if (is_sound & 4) {
+        ni->lists[0] = (struct emu_ptl_list){ .end = LONG, .n_live = LONG, .n_max = LONG };
+        fill_index(ni, in);
+    }
     fuzz_take(in, &ni->aces[0], sizeof(ni->aces[0]));
     if (is_sound & 2)
         ni->aces[0] = (struct emu_ptl_ace){
@@ -58,6 +85,8 @@ static void fill_entry(struct emu_ptl_ni *ni, uint32_t i, struct fuzz_bytes *in)
         ni->mes[i].md = i;
         ni->mes[i].place = i;
     }
+    if (is_sound & 8)
+        ni->mes[i].next = (i + 1) % (ENTRIES + 1);
     if (is_sound & 2) {
         md->state = EMU_PTL_LIVE;
         md->flags &= EMU_PTL_MD_UNLINKS;

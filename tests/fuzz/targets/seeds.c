@@ -215,6 +215,20 @@ static void ring(void)
 
 /* ---- portals: lists, entries, then commands, all as a program would have them ---- */
 
+/* mode: of the lists; 4: one that looks long, with the index behind it. */
+static void portals_lists(uint8_t mode)
+{
+    const struct emu_ptl_index index = { .n_classes = 1 };
+    const struct emu_ptl_chain chains[4] = { { 0, 0 } };
+
+    byte(mode);
+    if ((mode & 4) == 0)
+        return;
+    byte(7);
+    bytes(&index, sizeof(index));
+    bytes(chains, sizeof(chains));
+}
+
 static void portals(void)
 {
     const struct emu_ptl_ace ace = { 0 };
@@ -223,7 +237,8 @@ static void portals(void)
     const uint64_t queue[2] = { 1ull << 33, 8 };
     const uint32_t ring_off = 0;
 
-    for (unsigned op = 0; op < 3; op++) {
+    for (unsigned n = 0; n < 6; n++) {
+        const unsigned op = n % 3;
         const struct emu_ptl_cmd cmd = { .op = (uint8_t)op, .length_bytes = 40, .bits = 1, .eq = EMU_PTL_NONE };
         const struct emu_ptl_md md = { .threshold = 3,
                                        .options = EMU_PTL_MD_OP_PUT | EMU_PTL_MD_OP_GET | EMU_PTL_MD_TRUNCATE,
@@ -232,10 +247,10 @@ static void portals(void)
                                        .generation = 0 };
         char name[16];
 
-        byte(3);
+        portals_lists(n < 3 ? 3 : 7);
         bytes(&ace, sizeof(ace));
         for (unsigned i = 0; i < 6; i++) {
-            byte(7);
+            byte(n < 3 ? 7 : 15);
             bytes(&place, sizeof(place));
             bytes(&me, sizeof(me));
             bytes(&md, sizeof(md));
@@ -246,7 +261,7 @@ static void portals(void)
             byte(0x3f);
             bytes(&cmd, sizeof(cmd));
         }
-        snprintf(name, sizeof(name), "op-%u", op);
+        snprintf(name, sizeof(name), "%s-%u", n < 3 ? "op" : "index", op);
         save(name);
     }
 }
