@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "emunic/engine/portals_index.h"
 #include "tests/fuzz/targets/server.h"
 #include "tests/fuzz/targets/target.h"
 
