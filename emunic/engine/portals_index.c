@@ -3,7 +3,8 @@
  * Portals: indices of long match lists.
  *
  * Made when a list has more than EMU_PTL_SHORT_LIST entries, made anew with twice the chains when there are more entries
- * than chains, so that an insertion costs O(1) on the average; gone when FEW are left. While it is made, the criteria
+ * than chains, so that an insertion costs O(1) on the average; gone when fewer than EMU_PTL_FEW are
+ * left. While it is made, the criteria
  * that leave the same open and are most frequent become its classes: what more than one entry of 17 has gets one. Later a
  * free class goes to whoever comes first.
  *
@@ -18,8 +19,6 @@
 
 #include <stdbool.h>
 #include <string.h>
-
-#define FEW 16u
 
 static uint32_t open_of(const struct emu_ptl_place *place)
 {
@@ -209,21 +208,19 @@ static void make(struct emu_ptl_ni *ni, uint32_t pt)
         index->classes[i].n -= chosen >> i & 1;
 }
 
-void emu_ptl_index_add(struct emu_ptl_ni *ni, uint32_t me, uint32_t base)
+void emu_ptl_index_take_in(struct emu_ptl_ni *ni, uint32_t me, uint32_t base)
 {
     uint32_t pt = ni->mes[me].pt % EMU_PTL_PTS;
     struct emu_ptl_index *index = &ni->indices[pt];
     uint32_t n_live = ni->lists[pt].n_live;
 
-    if (n_live <= FEW)
-        return; /* without a look at the index: most lists stay so short */
     if (n_live > EMU_PTL_SHORT_LIST && (!is_sound(index) || (n_live > index->n_chains && n_live <= EMU_PTL_CHAINS)))
         make(ni, pt);
     else if (is_sound(index))
         insert(ni, me, base);
 }
 
-void emu_ptl_index_remove(struct emu_ptl_ni *ni, uint32_t me)
+void emu_ptl_index_let_go(struct emu_ptl_ni *ni, uint32_t me)
 {
     uint32_t pt = ni->mes[me].pt % EMU_PTL_PTS;
     struct emu_ptl_index *index = &ni->indices[pt];
@@ -232,9 +229,7 @@ void emu_ptl_index_remove(struct emu_ptl_ni *ni, uint32_t me)
     uint32_t previous = ni->mes[me].prev;
     uint32_t next = ni->mes[me].next;
 
-    if (ni->lists[pt].n_live < FEW)
-        return;
-    if (ni->lists[pt].n_live == FEW || !is_sound(index)) {
+    if (ni->lists[pt].n_live <= EMU_PTL_FEW || !is_sound(index)) {
         index->n_chains = 0;
         return;
     }

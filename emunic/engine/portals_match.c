@@ -19,8 +19,8 @@
 #define STEPS_SPARED 64u
 #define STEPS_PART   16u /* an entry of a chain costs as much as this many of a walk */
 
-static bool accepts(struct emu_ptl_ni *ni, uint32_t index, const struct emu_ptl_request *rq,
-                    struct emu_ptl_taker *taker)
+static inline __attribute__((always_inline)) bool accepts(struct emu_ptl_ni *ni, uint32_t index,
+                                                          const struct emu_ptl_request *rq, struct emu_ptl_taker *taker)
 {
     static const uint32_t needed[] = {
         [EMU_PTL_PUT] = EMU_PTL_MD_OP_PUT,
@@ -52,11 +52,15 @@ static bool accepts(struct emu_ptl_ni *ni, uint32_t index, const struct emu_ptl_
     return true;
 }
 
+static inline bool is_from(const struct emu_ptl_place *place, const struct emu_ptl_request *rq)
+{
+    return (place->nid == EMU_PTL_NID_ANY || place->nid == rq->nid) &&
+           (place->pid == EMU_PTL_PID_ANY || place->pid == rq->pid);
+}
+
 static inline bool fits(const struct emu_ptl_place *place, const struct emu_ptl_request *rq)
 {
-    return ((place->bits ^ rq->bits) & ~place->ignore) == 0 && place->md != EMU_PTL_NONE &&
-           (place->nid == EMU_PTL_NID_ANY || place->nid == rq->nid) &&
-           (place->pid == EMU_PTL_PID_ANY || place->pid == rq->pid);
+    return ((place->bits ^ rq->bits) & ~place->ignore) == 0 && place->md != EMU_PTL_NONE && is_from(place, rq);
 }
 
 /* ---- by the index ---- */
@@ -117,8 +121,9 @@ static bool search_index(struct search *s, const struct emu_ptl_index *index)
 
 /* ---- by walking ---- */
 
-static bool walk_list(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, struct emu_ptl_taker *taker,
-                      uint32_t first, uint32_t end)
+/* Of a short list it is most of what matching costs. */
+static inline __attribute__((always_inline)) bool walk_list(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq,
+                                                            struct emu_ptl_taker *taker, uint32_t first, uint32_t end)
 {
     const struct emu_ptl_place *places = ni->places[rq->pt];
     const uint64_t bits = rq->bits;
@@ -128,7 +133,7 @@ static bool walk_list(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, s
 
         if (((place->bits ^ bits) & ~place->ignore) != 0)
             continue;
-        if (fits(place, rq) && accepts(ni, place->md, rq, taker))
+        if (place->md != EMU_PTL_NONE && is_from(place, rq) && accepts(ni, place->md, rq, taker))
             return true;
     }
     return false;

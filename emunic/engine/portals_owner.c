@@ -430,7 +430,7 @@ int emu_ptl_me_create(struct emu_ptl_owner *o, const struct emu_ptl_me_spec *spe
     put(ni, pt, make_place(o, pt, spec), &place);
     if (list->n_live++ == 0)
         count_lists(o, 1);
-    emu_ptl_index_add(ni, index, has_base ? spec->base : EMU_PTL_NONE);
+    emu_ptl_index_add(ni, list, index, has_base ? spec->base : EMU_PTL_NONE);
     if (list->n_max < list->n_live)
         list->n_max = list->n_live;
     count_made(ni, EMU_PTL_SR_MES, o->mes.n_in_use);
@@ -443,7 +443,7 @@ static void free_me(struct emu_ptl_owner *o, uint32_t index)
     struct emu_ptl_me *me = &o->ni->mes[index];
     uint32_t pt = me->pt % EMU_PTL_PTS;
 
-    emu_ptl_index_remove(o->ni, index);
+    emu_ptl_index_remove(o->ni, &o->ni->lists[pt], index);
     me->state = EMU_PTL_FREE;
     drop_place(o->ni, pt, me->place % EMU_PTL_PLACES);
     if (o->ni->lists[pt].n_live == 0)
