@@ -202,10 +202,10 @@ struct emu_ptl_list {
 };
 
 /*
- * Index of a long list. Entries that leave the same bits and the same of nid and pid open are a class, and are in a chain
- * by the hash of the rest. Those for whose criteria there was no class left are in one chain. A chain is in the order of
- * the list, which the places tell: of all that the chains of a request give, the one with the lowest place has it. An
- * index that is not sound is no index.
+ * Index of a long list. Entries that leave the same bits and the same of nid and pid open are a class, and are in a
+ * chain by the hash of the rest. Those for whose criteria there was no class left are in one chain. A chain is in the
+ * order of the list, which the places tell: of all that the chains of a request give, the one with the lowest place has
+ * it. An index that is not sound is no index.
  */
 #define EMU_PTL_LOOSE    0xffffu
 #define EMU_PTL_OPEN_NID (1u << 0)

@@ -2,18 +2,17 @@
 /*
  * Portals: indices of long match lists.
  *
- * Made when a list has more than EMU_PTL_SHORT_LIST entries, made anew with twice the chains when there are more entries
- * than chains, so that an insertion costs O(1) on the average; gone when fewer than EMU_PTL_FEW are
- * left. While it is made, the criteria
- * that leave the same open and are most frequent become its classes: what more than one entry of 17 has gets one. Later a
- * free class goes to whoever comes first.
+ * Made when a list has more than EMU_PTL_SHORT_LIST entries, made anew with twice the chains when there are more
+ * entries than chains, so that an insertion costs O(1) on the average; gone when fewer than EMU_PTL_FEW are left. While
+ * it is made, the criteria that leave the same open and are most frequent become its classes: what more than one entry
+ * of 17 has gets one. Later a free class goes to whoever comes first.
  *
  * Places grow along the list whatever is shifted or packed there, so chains need no numbers of their own. An entry goes
  * to the end of its chain, mostly, or beside the entry that it was inserted at; else its place in the chain is searched
  * from the end.
  *
- * Only the owner writes all this, under the lock: if it dies, the interface goes. Others may have written over it: indices
- * are bounded and walks end, and then there is no index until the next insertion.
+ * Only the owner writes all this, under the lock: if it dies, the interface goes. Others may have written over it:
+ * indices are bounded and walks end, and then there is no index until the next insertion.
  */
 #include "emunic/engine/portals_index.h"
 
@@ -74,8 +73,8 @@ static void join(struct emu_ptl_index *index, uint32_t which, const struct emu_p
 }
 
 /*
- * The most frequent: each entry that finds no class counts against all that there are. n is 1 in those that are left, so
- * that they stay until their entries come. Their bits.
+ * The most frequent: each entry that finds no class counts against all that there are. n is 1 in those that are left,
+ * so that they stay until their entries come. Their bits.
  */
 static uint32_t choose_classes(const struct emu_ptl_ni *ni, uint32_t pt, struct emu_ptl_index *index)
 {

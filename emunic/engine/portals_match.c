@@ -7,9 +7,9 @@
  *
  * A long list has an index (abi/portals.h; portals_index.c makes it): one chain of each class, and that of the entries
  * without a class, are walked as far as the lowest place found yet. The index only says where to look: criteria and
- * descriptors are the list's. Chains that lead elsewhere, or in which most entries of the list would have to be looked at
- * one by one, mean that the list is walked, which is what costs least then. So whatever stands in an index, a search
- * ends, after little more than a walk.
+ * descriptors are the list's. Chains that lead elsewhere, or in which too many entries would have to be looked at,
+ * mean that the list is walked, which is what costs least then. So whatever stands in an index, a search ends, after
+ * little more than a walk.
  *
  * Source: spec/portals3.md 1.7.
  */
