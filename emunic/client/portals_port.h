@@ -27,6 +27,7 @@ struct emu_portals_known {
     uint32_t pid;
     uint32_t port;
     uint32_t generation; /* of the port; 0: nothing here */
+    uint32_t node_index;
 };
 
 struct emu_portals {

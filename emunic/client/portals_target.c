@@ -32,21 +32,24 @@ static bool is_that(const struct emu_portals *p, uint32_t port, uint32_t nid, ui
 static uint32_t find_port(struct emu_portals *p, uint32_t address, uint32_t pid, uint32_t *node_index_out)
 {
     struct emu_portals_known *known = &p->known[(address * 31 + pid) % EMU_PORTALS_KNOWN];
-    uint32_t node = emu_table_node_index(p->port.table, address);
+    uint32_t node;
     uint32_t nid;
 
+    if (known->generation != 0 && known->nid == address && known->pid == pid &&
+        emu_portals_is_live(p, known->port, known->generation)) {
+        *node_index_out = known->node_index;
+        return known->port;
+    }
+    node = emu_table_node_index(p->port.table, address);
     if (node >= p->port.table->n_nodes)
         return EMU_PTL_NONE;
     *node_index_out = node;
     if (emu_table_nodes(p->port.table)[node].host != EMU_NODE_HERE)
         return EMU_PTL_NONE;
     nid = emu_table_nodes(p->port.table)[node].nid;
-    if (known->generation != 0 && known->nid == address && known->pid == pid &&
-        emu_portals_is_live(p, known->port, known->generation))
-        return known->port;
     for (uint32_t i = 0; i < p->port.table->n_ports; i++) {
         if (is_that(p, i, nid, pid)) {
-            *known = (struct emu_portals_known){ address, pid, i, emu_table_ports(p->port.table)[i].generation };
+            *known = (struct emu_portals_known){ address, pid, i, emu_table_ports(p->port.table)[i].generation, node };
             return i;
         }
     }

@@ -183,6 +183,7 @@ static void make_words(uint64_t *words, const struct emu_ptl_ni *ni, const struc
     const struct emu_ptl_md *md = &taker->md;
     bool shows_before = (ni->behaviour & EMU_PTL_THRESHOLD_BEFORE) != 0 || md->threshold < 0;
 
+    words[0] = 0;
     words[1] = pair(end_kinds[rq->kind], link);
     words[2] = pair(rq->nid, rq->pid);
     words[3] = pair(rq->uid, rq->jid);
@@ -241,7 +242,7 @@ void emu_ptl_end_brief(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, 
     bool has_start = (taker->md.options & EMU_PTL_MD_START_DISABLE) == 0;
     bool has_end = (taker->md.options & EMU_PTL_MD_END_DISABLE) == 0;
     uint32_t link = ni->next_link++;
-    uint64_t words[EVENT_WORDS] = { 0 };
+    uint64_t words[EVENT_WORDS];
     struct ring ring;
 
     if (e && (has_start || has_end || goes) && open_ring(ni, e, &ring)) {

@@ -23,6 +23,13 @@ static inline struct emu_ptl_eq *eq_of(struct emu_ptl_ni *ni, uint32_t eq, uint3
 #define EVENT_WORDS (sizeof(struct emu_ptl_event) / 8)
 #define FIRST_LINE  (EMU_CACHE_LINE / 8) /* words in it */
 
+/* A loop over the words of a line: without its counters it has a third of the instructions. */
+#ifdef __clang__
+#define EACH_WORD _Pragma("clang loop unroll(full)")
+#else
+#define EACH_WORD _Pragma("GCC unroll 16")
+#endif
+
 /*
  * Event number `seq` into its place, word by word, because the consumer may be reading what is overwritten. words[0]
  * means nothing. Who reads any of the new words does not find the old numbers behind them.
@@ -35,11 +42,13 @@ static inline void store_event(struct emu_ptl_event *slot, uint64_t seq, const u
     atomic_store_explicit(&to[EVENT_WORDS - 1], (words[EVENT_WORDS - 1] & UINT32_MAX) | seq << 32,
                           memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
+    EACH_WORD
     for (unsigned i = FIRST_LINE; i < EVENT_WORDS - 1; i++)
         atomic_store_explicit(&to[i], words[i], memory_order_relaxed);
     /* The first one. Pairs with the second fence. */
     atomic_store_explicit(&slot->seq, EMU_PTL_SEQ_WRITTEN, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
+    EACH_WORD
     for (unsigned i = 1; i < FIRST_LINE; i++)
         atomic_store_explicit(&to[i], words[i], memory_order_relaxed);
     /* Pairs with the acquire in emu_ptl_take(): the event, and the data that it tells of, before its number. */
@@ -54,6 +63,7 @@ static inline bool load_event(const struct emu_ptl_event *slot, uint64_t seq, st
 
     /* Straight to where it is read: copied as a whole, it would wait until the words had left the store buffer. */
     memcpy(to, &word, sizeof(word));
+    EACH_WORD
     for (unsigned i = 1; i < EVENT_WORDS - 1; i++) {
         word = atomic_load_explicit(&from[i], memory_order_relaxed);
         memcpy((uint8_t *)to + i * sizeof(word), &word, sizeof(word));
