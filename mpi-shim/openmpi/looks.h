@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looks: MPI_Test and MPI_Iprobe and their like, which return to the program although nothing has come.
+ * Looks: MPI_Test and MPI_Iprobe and their like, which return to the program although nothing has come; and calls of a
+ * window of osc/pt2pt that need nothing from others, MPI_Win_unlock of the own rank for instance.
  *
  * Each makes one round of progress, as a wait makes many. Rounds that find nothing rest where cores are short, up to
  * 20 ms each (emunic/client/idle.c). That is right for a program that waits. One that looks in between pieces of its

@@ -2,7 +2,7 @@
 /*
  * Calls that find nothing, on one core for all.
  *
- *   mpi_rests           looks: MPI_Test, MPI_Iprobe and their like
+ *   mpi_rests           looks: MPI_Test, MPI_Iprobe and their like; calls of a window that need nobody else
  *   mpi_rests threads   sends beside a thread that waits
  *
  * Prints "ok NAME" for each case, from rank 0. Who waits rests, because others want the core. A program that looks
@@ -30,6 +30,7 @@ typedef int look_fn(MPI_Request *requests);
 
 static int rank;
 static int failed;
+static MPI_Win window;
 
 static void check(int is_right, const char *what)
 {
@@ -131,6 +132,43 @@ static int look_improbe(MPI_Request *requests)
     return flag;
 }
 
+static int look_unlock(MPI_Request *requests)
+{
+    (void)requests;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window);
+    MPI_Win_unlock(rank, window);
+    return 0;
+}
+
+static int look_unlock_unchecked(MPI_Request *requests)
+{
+    (void)requests;
+    MPI_Win_lock(MPI_LOCK_SHARED, rank, MPI_MODE_NOCHECK, window);
+    MPI_Win_unlock(rank, window);
+    return 0;
+}
+
+static int look_flush(MPI_Request *requests)
+{
+    (void)requests;
+    MPI_Win_flush(rank, window);
+    return 0;
+}
+
+static int look_flush_local(MPI_Request *requests)
+{
+    (void)requests;
+    MPI_Win_flush_local(1 - rank, window);
+    return 0;
+}
+
+static int look_flush_local_all(MPI_Request *requests)
+{
+    (void)requests;
+    MPI_Win_flush_local_all(window);
+    return 0;
+}
+
 /* Rank 0 looks while the other one waits. */
 static void look(const char *name, look_fn *fn)
 {
@@ -158,6 +196,22 @@ static void look(const char *name, look_fn *fn)
     if (rank == 0)
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     end_case(name);
+}
+
+/* Calls that do nothing for lack of operations. */
+static void look_at_window(void)
+{
+    static int memory;
+
+    MPI_Win_create(&memory, sizeof(memory), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    look("unlock", look_unlock);
+    look("unlock_unchecked", look_unlock_unchecked);
+    MPI_Win_lock_all(0, window);
+    look("flush", look_flush);
+    look("flush_local", look_flush_local);
+    look("flush_local_all", look_flush_local_all);
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
 }
 
 /* ---- threads ---- */
@@ -229,6 +283,7 @@ int main(int argc, char **argv)
         look("testsome", look_testsome);
         look("iprobe", look_iprobe);
         look("improbe", look_improbe);
+        look_at_window();
     }
     MPI_Finalize();
     return 0;
