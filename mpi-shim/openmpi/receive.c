@@ -11,6 +11,8 @@
  * taken. An entry that takes what a listed receive takes is always the older one, because such receives become entries
  * before a newer one does; so whatever comes is shown to the entries first, then to the list.
  *
+ * A receive for which the NIC has no entry left is listed as well.
+ *
  * Messages are known from START on, because START comes in the order of matching, and END does not: a short message may
  * end before a long one that was matched first. A receive that has met one waits for its END.
  *
@@ -416,8 +418,8 @@ static int receive(struct mp3_request *request, struct pattern p)
             mp3_poll();
     } while (r == PTL_MD_NO_UPDATE);
     if (r == PTL_NO_SPACE || r == PTL_ME_LIST_TOO_LONG)
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    if (r != PTL_OK)
+        list(request); /* younger than all entries, and than all that are listed */
+    else if (r != PTL_OK)
         mp3_fail("receive: %s", ptl_err_str[r]);
     return OMPI_SUCCESS;
 }

@@ -525,6 +525,40 @@ static void many(void)
     free(out);
 }
 
+/* More receives than the NIC has entries, in rank 1: each gets what was sent for it. */
+static void receives(void)
+{
+    enum { N = 70000, LENGTH = 128, SENDS = 2000 };
+    MPI_Request *requests = malloc((rank == 1 ? N : SENDS) * sizeof(MPI_Request));
+    unsigned char *data = bytes(rank == 1 ? (size_t)N * LENGTH : SENDS * LENGTH);
+
+    EXPECT(requests);
+    for (int i = 0; rank == 1 && i < N; i++)
+        MPI_Irecv(data + (size_t)i * LENGTH, LENGTH, MPI_BYTE, 0, i % 3, MPI_COMM_WORLD, &requests[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int from = 0; rank == 0 && from < N; from += SENDS) {
+        for (int i = from; i < from + SENDS; i++) {
+            unsigned char *out = data + (size_t)(i - from) * LENGTH;
+            size_t n = (size_t)(i * 7 % (LENGTH + 1));
+
+            fill(out, n, 0, i);
+            (i % 5 == 0 ? MPI_Issend : MPI_Isend)(out, (int)n, MPI_BYTE, 1, i % 3, MPI_COMM_WORLD, &requests[i - from]);
+        }
+        MPI_Waitall(SENDS, requests, MPI_STATUSES_IGNORE);
+    }
+    for (int i = 0; rank == 1 && i < N; i++) {
+        MPI_Status status;
+        int n;
+
+        MPI_Wait(&requests[i], &status);
+        MPI_Get_count(&status, MPI_BYTE, &n);
+        EXPECT(n == i * 7 % (LENGTH + 1));
+        check(data + (size_t)i * LENGTH, (size_t)n, 0, i);
+    }
+    free(requests);
+    free(data);
+}
+
 /* ---- communicators ---- */
 
 static void communicators(void)
@@ -879,11 +913,12 @@ static const struct mpi_case cases[] = {
     { "datatypes", datatypes },
     { "collectives", collectives },
     { "small", small },
+    { "receives", receives },
     { "threads", threads },
     { "spawn", spawn },
 };
 
 int main(int argc, char **argv)
 {
-    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), 2); /* threads, spawn */
+    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), 3); /* receives, threads, spawn */
 }

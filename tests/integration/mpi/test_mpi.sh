@@ -297,6 +297,13 @@ test_another_message_layer_ends_the_job() {
     expect_nothing_left
 }
 
+test_there_may_be_more_receives_than_entries() {
+    call run --mpi="$kind" -n 2 --ppn 1 -- "$suite" receives
+    expect_status 0
+    expect_out '^ok receives$'
+    expect_nothing_left
+}
+
 test_spawned_processes_are_refused_with_a_message() {
     call run --mpi="$kind" -n 2 -- "$suite" spawn
     expect_status 1
@@ -312,4 +319,5 @@ run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_t
     small_calls_go_on_when_the_direct_path_is_closed larger_communicators_do_without \
     dynamic_windows_become_messages flushes_of_nothing_send_nothing a_fortran_program_runs \
     a_killed_rank_ends_the_job_with_one_line without_the_option_a_program_of_mpi_is_told_which_is_missing \
-    auto_takes_what_the_machine_had another_message_layer_ends_the_job spawned_processes_are_refused_with_a_message
+    auto_takes_what_the_machine_had another_message_layer_ends_the_job there_may_be_more_receives_than_entries \
+    spawned_processes_are_refused_with_a_message
