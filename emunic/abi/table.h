@@ -90,7 +90,8 @@ struct emu_table_port {
     uint32_t pid;            /* [E] as emunic sees it */
     _Atomic uint32_t ptl_id; /* [E] Portals interface: process id plus one; 0: the port is none */
     uint32_t uid;            /* [E] of its process */
-    uint32_t reserved;
+    /* [E] registrations of memory that others write where its process has it, by system calls */
+    _Atomic uint32_t n_private;
 };
 
 #define EMU_CQ_WAKES        (1u << 0) /* somebody may sleep on the queue: producers look */

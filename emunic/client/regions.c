@@ -13,9 +13,8 @@
  * descriptor's memory must exist as long as the descriptor, so nothing needs to be asked later.
  *
  * Adopting loses no write as long as nobody writes these pages by process_vm_* meanwhile. The caller holds the
- * interface and has no operation going on (may_adopt); other ports of the process may have private registrations, so a
- * process that has any adopts nothing here. What is larger than EMUNIC_ADOPT_LIMIT is left alone unless
- * EMUNIC_MEMORY=adopt.
+ * interface and has no operation going on (may_adopt). Where other ports of the process have private registrations
+ * nothing is adopted. What is larger than EMUNIC_ADOPT_LIMIT is left alone unless EMUNIC_MEMORY=adopt.
  */
 #include "emunic/client/regions.h"
 
@@ -111,15 +110,25 @@ static bool is_in_place(struct emu_regions *r, uint64_t first, uint64_t end)
     return true;
 }
 
-/* Has the process a port that we know nothing of? */
-static bool has_other_ports(const struct emu_port *port)
+/* Has it memory that others write by system calls? An interface of Portals has: that of its descriptors. */
+static bool has_private(const struct emu_table_port *port)
+{
+    return atomic_load_explicit(&port->n_private, memory_order_acquire) > 0 ||
+           atomic_load_explicit(&port->ptl_id, memory_order_acquire) != 0;
+}
+
+/*
+ * Has another port of the process such memory? What is registered while pages are moved is another thread's, and then
+ * all writes to them wait (space.c).
+ */
+static bool have_others_private(const struct emu_port *port)
 {
     const struct emu_table_port *ports = emu_table_ports(port->table);
     uint32_t pid = ports[port->index].pid;
 
     for (uint32_t i = 0; i < port->table->n_ports; i++) {
         if (i != port->index && ports[i].pid == pid &&
-            atomic_load_explicit(&ports[i].state, memory_order_acquire) == EMU_PORT_LIVE)
+            atomic_load_explicit(&ports[i].state, memory_order_acquire) == EMU_PORT_LIVE && has_private(&ports[i]))
             return true;
     }
     return false;
@@ -184,7 +193,7 @@ static const struct emu_region *make_region(struct emu_regions *r, uint64_t firs
     /* What is too large says nothing about its parts: it is not remembered. */
     if (end - first > limit_of(r))
         return NULL;
-    if (r->n == EMU_REGIONS_MAX || was_refused(r, first, end) || has_other_ports(r->port))
+    if (r->n == EMU_REGIONS_MAX || was_refused(r, first, end) || have_others_private(r->port))
         return NULL;
     if (!choose(r, first, end, &region.first, &region.end) ||
         !emu_space_cover(r->port, region.first, region.end - region.first, true) ||
@@ -209,7 +218,7 @@ bool emu_regions_find(struct emu_regions *r, uint64_t addr, uint64_t len_bytes, 
         return false;
     region = region_of(r, first, end);
     if (region && !is_kept(r, first, end) && !is_in_place(r, first, end) &&
-        (!may_adopt || has_other_ports(r->port) || !emu_space_cover(r->port, first, end - first, true)))
+        (!may_adopt || have_others_private(r->port) || !emu_space_cover(r->port, first, end - first, true)))
         return false;
     if (!region && may_adopt)
         region = make_region(r, first, end);

@@ -443,6 +443,14 @@ static int take_all(struct emu_port_end *port, const struct emu_request *request
     return 0;
 }
 
+/* The client does not move pages of such memory. */
+static void count_private(const struct emu_port_end *port, const struct emu_table_md *entry, uint32_t n)
+{
+    if ((entry->flags & (EMU_MD_MAPPED | EMU_MD_READ_ONLY)) == 0)
+        atomic_fetch_add_explicit(&emu_table_ports(port->domain->table)[port->index].n_private, n,
+                                  memory_order_release);
+}
+
 static int answer_register(struct emu_request *request)
 {
     struct emu_msg_memory *memory = &request->msg->memory;
@@ -483,6 +491,7 @@ static int answer_register(struct emu_request *request)
     set_queue(entry, port, memory->cq);
     entry->base = md->segments ? 0 : memory->addr;
     entry->length_bytes = md->segments ? md->segments->total_bytes : memory->length_bytes;
+    count_private(port, entry, 1);
     /* Pairs with the acquire in the engine: a live state means a whole entry. */
     if (!md->is_reserved)
         atomic_store_explicit(&entry->state, EMU_MD_LIVE + (parks ? 1 + memory->vmdh : 0), memory_order_release);
@@ -512,8 +521,9 @@ static void release(struct emu_server *server, struct emu_domain *domain, uint32
 static void drop(struct emu_port_end *port, struct emu_md_end *md)
 {
     struct emu_account *account = &port->domain->budget.accounts[port->node_index];
+    struct emu_table_md *entry = &emu_table_mds(port->domain->table, port->node_index)[md->mdh];
 
-    emu_msgq_md_ends(port, md->mdh, &emu_table_mds(port->domain->table, port->node_index)[md->mdh]);
+    emu_msgq_md_ends(port, md->mdh, entry);
     if (md->is_virtual) {
         atomic_store_explicit(&emu_table_vmdhs(port->domain->table, port->node_index)[md->vmdh], 0,
                               memory_order_release);
@@ -526,8 +536,8 @@ static void drop(struct emu_port_end *port, struct emu_md_end *md)
         port->domain->memory.segments[port->node_index][md->mdh] = NULL;
         free(md->segments);
     }
-    atomic_store_explicit(&emu_table_mds(port->domain->table, port->node_index)[md->mdh].state, 0,
-                          memory_order_release);
+    atomic_store_explicit(&entry->state, 0, memory_order_release);
+    count_private(port, entry, (uint32_t)-1);
     LIST_REMOVE(md, link);
     port->memory.n_mds--;
     port->member->user->n_promised -= md->n_promised;
