@@ -68,6 +68,38 @@ unsigned p3_inboxes_take(ptl_handle_ni_t ni, ptl_handle_eq_t quiet, bool has_ent
  */
 bool p3_has_taken(ptl_handle_ni_t ni, ptl_process_id_t target);
 
+/* ---- memory that others reach without entry and event ---- */
+
+/* Memory of a process, as it tells others. */
+struct p3_exposed {
+    ptl_nid_t nid;
+    uint16_t domain;
+    uint16_t generation;
+};
+
+struct p3_reach;
+
+/*
+ * Makes memory of this process one that others reach. False: not possible, they send messages then; where somebody is
+ * just sending something here it may be possible later. It stays so until PtlNIFini(), or as long as it is mapped. Any
+ * thread.
+ */
+bool p3_expose(ptl_handle_ni_t ni, void *start, ptl_size_t length_bytes, struct p3_exposed *exposed_out);
+
+/* A way to such memory of another process. NULL: out of memory, or the handle is none. Any thread. */
+struct p3_reach *p3_reach_open(ptl_handle_ni_t ni, const struct p3_exposed *exposed);
+void p3_reach_close(struct p3_reach *reach);
+
+/*
+ * A put or get that is over when the call returns, and counted like any other. `address` is the owner's, within what it
+ * has exposed. False: nothing has happened, because the process cannot be reached so (another host, the routed path,
+ * virtual time), at least not now. At most P3_REACH_BYTES. Any thread.
+ */
+bool p3_reach_put(struct p3_reach *reach, uint64_t address, const void *data, ptl_size_t length_bytes);
+bool p3_reach_get(struct p3_reach *reach, uint64_t address, void *data, ptl_size_t length_bytes);
+
+#define P3_REACH_BYTES (256u << 10)
+
 /*
  * Rounds of polls, as libugni/src/poll_rounds.h explains them: from now on empty polls of this interface return at
  * once. Any thread. A handle that is none changes nothing.

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What libportals has for message layers of this project (libportals/src/message_layer.h): puts that are over at once,
- * and inboxes, whose owner matches them, by lists or by a taker of its own. A launched job; on the direct path
- * SHORT_STAYS is set, and a message has to wait for its owner's poll. On the routed path no put is over at once, and
- * all else is the same.
+ * inboxes, whose owner matches them, by lists or by a taker of its own, and exposed memory. A launched job; on the
+ * direct path SHORT_STAYS is set, and a message has to wait for its owner's poll. On the routed path no put is over at
+ * once, and all else is the same.
  */
 #include "tests/common/portals.h"
+
+#include <gni_pub.h>
+#include <sys/mman.h>
 
 #include "emunic/abi/portals.h"
 #include "libportals/src/message_layer.h"
@@ -352,6 +355,112 @@ static void test_nothing_is_handed_over_before_events_are_taken(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
+/* ---- exposed memory ---- */
+
+#define ROOM (1u << 20)
+
+static void *pages(void)
+{
+    void *room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(room != MAP_FAILED);
+    return room;
+}
+
+/* What the next rank has exposed, and where it has it. All ranks. */
+static struct p3_exposed exchange(const struct p3_exposed *mine, const void *place, uint64_t *address_out)
+{
+    uint64_t words[64], addresses[64];
+    int next = (px_rank + 1) % px_size;
+
+    px_exchange((uint64_t)mine->nid << 32 | (uint64_t)mine->domain << 16 | mine->generation, words);
+    px_exchange((uint64_t)(uintptr_t)place, addresses);
+    *address_out = addresses[next];
+    return (struct p3_exposed){ (ptl_nid_t)(words[next] >> 32), (uint16_t)(words[next] >> 16), (uint16_t)words[next] };
+}
+
+static void test_exposed_memory_is_put_to_and_got_from(void **state)
+{
+    static const ptl_size_t lengths[] = { 1, 8, 64, 100, 4097, P3_REACH_BYTES };
+    uint8_t *exposed_memory = pages(), *in = pages(), *out = pages();
+    struct p3_exposed exposed, theirs;
+    struct p3_reach *reach;
+    uint64_t address;
+
+    (void)state;
+    assert_true(p3_expose(px_ni, exposed_memory, ROOM, &exposed));
+    theirs = exchange(&exposed, exposed_memory, &address);
+    reach = p3_reach_open(px_ni, &theirs);
+    assert_non_null(reach);
+    for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        px_fill(out, lengths[i], (uint64_t)px_rank * 100 + i);
+        assert_int_equal(p3_reach_put(reach, address + i, out, lengths[i]), is_direct());
+        memset(in, 0, ROOM);
+        assert_int_equal(p3_reach_get(reach, address + i, in, lengths[i]), is_direct());
+        if (is_direct())
+            px_same(in, lengths[i], (uint64_t)px_rank * 100 + i);
+        px_barrier();
+        if (is_direct())
+            px_same(exposed_memory + i, lengths[i], (uint64_t)((px_rank + px_size - 1) % px_size) * 100 + i);
+        px_barrier();
+    }
+    assert_true(!p3_reach_put(reach, address, out, P3_REACH_BYTES + 1));
+    p3_reach_close(reach);
+    assert_null(p3_reach_open(px_ni + 1, &theirs));
+}
+
+/* What lies behind the memory's region, and what was given back since, is out of reach. */
+static void test_what_is_not_exposed_is_not_reached(void **state)
+{
+    struct p3_exposed exposed, theirs;
+    uint8_t *exposed_memory = pages();
+    struct p3_reach *reach;
+    uint64_t address;
+
+    (void)state;
+    assert_true(p3_expose(px_ni, exposed_memory, ROOM, &exposed));
+    theirs = exchange(&exposed, exposed_memory, &address);
+    reach = p3_reach_open(px_ni, &theirs);
+    assert_true(!p3_reach_put(reach, address + (64u << 20), source, 8));
+    assert_true(!p3_reach_get(reach, 4096, source, 8));
+    p3_reach_close(reach);
+    theirs.generation ^= 1;
+    reach = p3_reach_open(px_ni, &theirs);
+    assert_true(!p3_reach_put(reach, address, source, 8));
+    p3_reach_close(reach);
+    px_barrier();
+}
+
+/* Others write it by system calls, for all that we know: no page may move meanwhile. Not what peers have mapped. */
+static void test_private_registrations_of_another_port_keep_memory_where_it_is(void **state)
+{
+    uint32_t ptag = (uint32_t)strtoul(getenv("PMI_GNI_PTAG"), NULL, 10);
+    uint32_t cookie = (uint32_t)strtoul(getenv("PMI_GNI_COOKIE"), NULL, 10);
+    uint8_t on_stack[64], *mapped = pages();
+    struct p3_exposed exposed;
+    gni_mem_handle_t handle, mapped_handle;
+    gni_nic_handle_t nic;
+    gni_cdm_handle_t cdm;
+    uint32_t address;
+
+    (void)state;
+    assert_int_equal(GNI_CdmCreate((uint32_t)px_rank + 7000, (uint8_t)ptag, cookie, 0, &cdm), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CdmAttach(cdm, 0, &address, &nic), GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(nic, (uint64_t)(uintptr_t)mapped, ROOM, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &mapped_handle),
+        GNI_RC_SUCCESS);
+    assert_true(p3_expose(px_ni, pages(), ROOM, &exposed));
+    assert_int_equal(GNI_MemRegister(nic, (uint64_t)(uintptr_t)on_stack, sizeof(on_stack), NULL, GNI_MEM_READWRITE,
+                                     (uint32_t)-1, &handle),
+                     GNI_RC_SUCCESS);
+    assert_true(!p3_expose(px_ni, pages(), ROOM, &exposed));
+    assert_int_equal(GNI_MemDeregister(nic, &handle), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_MemDeregister(nic, &mapped_handle), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CdmDestroy(cdm), GNI_RC_SUCCESS);
+    assert_true(p3_expose(px_ni, pages(), ROOM, &exposed));
+    px_barrier();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +472,9 @@ int main(void)
         cmocka_unit_test(test_a_taker_gets_what_no_entry_takes),
         cmocka_unit_test(test_what_a_taker_leaves_stays_in_order),
         cmocka_unit_test(test_nothing_is_handed_over_before_events_are_taken),
+        cmocka_unit_test(test_exposed_memory_is_put_to_and_got_from),
+        cmocka_unit_test(test_what_is_not_exposed_is_not_reached),
+        cmocka_unit_test(test_private_registrations_of_another_port_keep_memory_where_it_is),
     };
 
     return px_run(tests, NULL);
