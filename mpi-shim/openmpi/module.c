@@ -141,6 +141,7 @@ static int add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_pr
     if (!mp3.is_progressing) {
         mp3.is_progressing = true;
         mp3_mend_buffered();
+        mp3_offer_windows();
         looks_begin(stir);
         opal_progress_register(mp3_progress);
     }

@@ -52,6 +52,7 @@
 #define MP3_BASE    4096u /* where the descriptor of all memory begins */
 #define MP3_MEMORY  (MP3_ADDRESS - MP3_BASE)
 
+struct mo_transport;
 struct mp3_request;
 
 /* Another process, or this one. Numbers of messages and bytes wrap around. */
@@ -130,6 +131,7 @@ struct mp3_block {
 
 struct mp3 {
     mca_mtl_base_module_t super;
+    const struct mo_transport *windows; /* osc/emunic finds it here (osc_transport.h) */
     opal_mutex_t mutex;
     /* tuning */
     int eager_limit;
@@ -284,5 +286,10 @@ int mp3_call_back(void);
 
 /* A callback becomes due. */
 void mp3_done(struct mp3_request *request);
+
+/* ---- mtl_window.c ---- */
+
+/* Not locked: from now on osc/emunic finds short puts and gets here. */
+void mp3_offer_windows(void);
 
 #endif

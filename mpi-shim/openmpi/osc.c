@@ -9,8 +9,8 @@
  *   all others                       osc/pt2pt      osc/rdma
  *
  * Calls to dynamic windows on another node never end in osc/rdma. So this component outbids the others and hands the
- * windows on. What osc/rdma accumulates is mended (osc_accumulate.h), its short puts and gets are done without it
- * (osc_direct.h), and osc/pt2pt is spared flushes of nothing (osc_flush.h).
+ * windows on. What osc/rdma accumulates is mended (osc_accumulate.h), osc/pt2pt is spared flushes of nothing
+ * (osc_flush.h), and short puts and gets are done without either (osc_direct.h).
  */
 #include "mpi-shim/openmpi/osc_accumulate.h"
 #include "mpi-shim/openmpi/osc_direct.h"
@@ -63,7 +63,7 @@ static int register_variables(void)
 {
     add_switch("node_windows", "Windows of MPI_Win_allocate of ranks of one node are memory that they share",
                &has_node_windows);
-    add_switch("direct", "Short puts and gets between nodes are done without Open MPI's component", &has_direct);
+    add_switch("direct", "Short puts and gets are done without Open MPI's component", &has_direct);
     return OMPI_SUCCESS;
 }
 
@@ -136,10 +136,11 @@ static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp
     ompi_osc_base_component_t *component = maker_of(&wish);
     int r = component->osc_select(win, base, size, disp_unit, comm, info, flavor, model);
 
-    if (r == OMPI_SUCCESS && component == find("pt2pt"))
-        mo_spare_flushes(win);
-    if (r != OMPI_SUCCESS || component != find("rdma"))
+    if (r != OMPI_SUCCESS || component == find("sm"))
         return r;
-    mo_mend_accumulate(win);
-    return has_direct ? mo_make_direct(win, comm, *base, size, disp_unit) : r;
+    if (component == find("rdma"))
+        mo_mend_accumulate(win);
+    else
+        mo_spare_flushes(win);
+    return has_direct && flavor != MPI_WIN_FLAVOR_DYNAMIC ? mo_make_direct(win, comm, *base, size, disp_unit) : r;
 }

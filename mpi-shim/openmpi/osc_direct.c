@@ -2,10 +2,10 @@
 /*
  * A target is
  *
- *   closed                   until an operation of osc/rdma is flushed at it
+ *   closed                   until an operation of the window's maker is flushed at it
  *   open                     until its lock is given back
  *
- * and dirty from an operation of osc/rdma to the next flush. A flush at an open one that is not dirty has nothing to
+ * and dirty from an operation of the maker to the next flush. A flush at an open one that is not dirty has nothing to
  * wait for. An operation of one thread and a flush of another: the mark is set behind the operation, and taken away
  * before the flush, so it stays too long at most.
  */
@@ -22,17 +22,19 @@
 #include <ompi/communicator/communicator.h>
 #include <ompi/datatype/ompi_datatype.h>
 #include <ompi/mca/coll/coll.h>
+#include <ompi/mca/mtl/base/base.h>
+#include <ompi/mca/mtl/mtl.h>
 #include <ompi/mca/osc/osc.h>
 #include <ompi/win/win.h>
 #include <opal/mca/btl/base/base.h>
 
 #define INDEX_SHIFT         5    /* in w_flags: Open MPI has the bits below */
-#define WINDOWS_MAX         1023 /* at a time; others are osc/rdma's alone, as are those of more processes than: */
+#define WINDOWS_MAX         1023 /* at a time; others are their maker's alone, as are those of more processes than: */
 #define RANKS_MAX           4096
 #define SPARED_PER_PROGRESS 64u /* who flushes in a loop may wait for others, which need our answers */
 
 struct target {
-    void *reach; /* owned; NULL: only osc/rdma */
+    void *reach; /* owned; NULL: only the maker */
     uint64_t base;
     size_t size;
     uint64_t unit;
@@ -59,7 +61,7 @@ struct card {
 };
 
 static const struct mo_transport *transport;
-static ompi_osc_base_module_t of_rdma;                    /* its functions, the same for all windows */
+static ompi_osc_base_module_t of_maker;                   /* its functions, the same for all windows of a job */
 static _Atomic(struct window *) windows[WINDOWS_MAX + 1]; /* owned; index 0 is no window's */
 
 static inline unsigned index_of(const struct ompi_win_t *win)
@@ -127,7 +129,7 @@ static int osc_put(const void *origin, int n, struct ompi_datatype_t *type, int 
     if (is_direct(target, n_bytes, target_type, target_n, disp, &address) &&
         transport->put(target->reach, address, origin, n_bytes))
         return OMPI_SUCCESS;
-    r = of_rdma.osc_put(origin, n, type, rank, disp, target_n, target_type, win);
+    r = of_maker.osc_put(origin, n, type, rank, disp, target_n, target_type, win);
     mark(win, rank);
     return r;
 }
@@ -143,18 +145,18 @@ static int osc_get(void *origin, int n, struct ompi_datatype_t *type, int rank, 
     if (is_direct(target, n_bytes, target_type, target_n, disp, &address) &&
         transport->get(target->reach, address, origin, n_bytes))
         return OMPI_SUCCESS;
-    r = of_rdma.osc_get(origin, n, type, rank, disp, target_n, target_type, win);
+    r = of_maker.osc_get(origin, n, type, rank, disp, target_n, target_type, win);
     mark(win, rank);
     return r;
 }
 
-/* ---- operations that are osc/rdma's ---- */
+/* ---- operations that are the maker's ---- */
 
 static int osc_accumulate(const void *origin, int n, struct ompi_datatype_t *type, int target, ptrdiff_t disp,
                           int target_n, struct ompi_datatype_t *target_type, struct ompi_op_t *op,
                           struct ompi_win_t *win)
 {
-    int r = of_rdma.osc_accumulate(origin, n, type, target, disp, target_n, target_type, op, win);
+    int r = of_maker.osc_accumulate(origin, n, type, target, disp, target_n, target_type, op, win);
 
     mark(win, target);
     return r;
@@ -163,7 +165,7 @@ static int osc_accumulate(const void *origin, int n, struct ompi_datatype_t *typ
 static int osc_compare_and_swap(const void *origin, const void *compare, void *result, struct ompi_datatype_t *type,
                                 int target, ptrdiff_t disp, struct ompi_win_t *win)
 {
-    int r = of_rdma.osc_compare_and_swap(origin, compare, result, type, target, disp, win);
+    int r = of_maker.osc_compare_and_swap(origin, compare, result, type, target, disp, win);
 
     mark(win, target);
     return r;
@@ -172,7 +174,7 @@ static int osc_compare_and_swap(const void *origin, const void *compare, void *r
 static int osc_fetch_and_op(const void *origin, void *result, struct ompi_datatype_t *type, int target, ptrdiff_t disp,
                             struct ompi_op_t *op, struct ompi_win_t *win)
 {
-    int r = of_rdma.osc_fetch_and_op(origin, result, type, target, disp, op, win);
+    int r = of_maker.osc_fetch_and_op(origin, result, type, target, disp, op, win);
 
     mark(win, target);
     return r;
@@ -182,8 +184,8 @@ static int osc_get_accumulate(const void *origin, int n, struct ompi_datatype_t 
                               struct ompi_datatype_t *result_type, int target, ptrdiff_t disp, int target_n,
                               struct ompi_datatype_t *target_type, struct ompi_op_t *op, struct ompi_win_t *win)
 {
-    int r = of_rdma.osc_get_accumulate(origin, n, type, result, result_n, result_type, target, disp, target_n,
-                                       target_type, op, win);
+    int r = of_maker.osc_get_accumulate(origin, n, type, result, result_n, result_type, target, disp, target_n,
+                                        target_type, op, win);
 
     mark(win, target);
     return r;
@@ -192,7 +194,7 @@ static int osc_get_accumulate(const void *origin, int n, struct ompi_datatype_t 
 static int osc_rput(const void *origin, int n, struct ompi_datatype_t *type, int target, ptrdiff_t disp, int target_n,
                     struct ompi_datatype_t *target_type, struct ompi_win_t *win, struct ompi_request_t **request)
 {
-    int r = of_rdma.osc_rput(origin, n, type, target, disp, target_n, target_type, win, request);
+    int r = of_maker.osc_rput(origin, n, type, target, disp, target_n, target_type, win, request);
 
     mark(win, target);
     return r;
@@ -201,7 +203,7 @@ static int osc_rput(const void *origin, int n, struct ompi_datatype_t *type, int
 static int osc_rget(void *origin, int n, struct ompi_datatype_t *type, int target, ptrdiff_t disp, int target_n,
                     struct ompi_datatype_t *target_type, struct ompi_win_t *win, struct ompi_request_t **request)
 {
-    int r = of_rdma.osc_rget(origin, n, type, target, disp, target_n, target_type, win, request);
+    int r = of_maker.osc_rget(origin, n, type, target, disp, target_n, target_type, win, request);
 
     mark(win, target);
     return r;
@@ -211,7 +213,7 @@ static int osc_raccumulate(const void *origin, int n, struct ompi_datatype_t *ty
                            int target_n, struct ompi_datatype_t *target_type, struct ompi_op_t *op,
                            struct ompi_win_t *win, struct ompi_request_t **request)
 {
-    int r = of_rdma.osc_raccumulate(origin, n, type, target, disp, target_n, target_type, op, win, request);
+    int r = of_maker.osc_raccumulate(origin, n, type, target, disp, target_n, target_type, op, win, request);
 
     mark(win, target);
     return r;
@@ -222,8 +224,8 @@ static int osc_rget_accumulate(const void *origin, int n, struct ompi_datatype_t
                                struct ompi_datatype_t *target_type, struct ompi_op_t *op, struct ompi_win_t *win,
                                struct ompi_request_t **request)
 {
-    int r = of_rdma.osc_rget_accumulate(origin, n, type, result, result_n, result_type, target, disp, target_n,
-                                        target_type, op, win, request);
+    int r = of_maker.osc_rget_accumulate(origin, n, type, result, result_n, result_type, target, disp, target_n,
+                                         target_type, op, win, request);
 
     mark(win, target);
     return r;
@@ -271,14 +273,14 @@ static int osc_flush(int rank, struct ompi_win_t *win)
     if (has_nothing(target))
         return spare();
     begin_flush(target);
-    r = of_rdma.osc_flush(rank, win);
+    r = of_maker.osc_flush(rank, win);
     end_flush(target, r == OMPI_SUCCESS);
     return r;
 }
 
 static int osc_flush_local(int rank, struct ompi_win_t *win)
 {
-    return has_nothing(&window_of(win)->targets[rank]) ? spare() : of_rdma.osc_flush_local(rank, win);
+    return has_nothing(&window_of(win)->targets[rank]) ? spare() : of_maker.osc_flush_local(rank, win);
 }
 
 static bool have_all_nothing(const struct window *window)
@@ -297,7 +299,7 @@ static int osc_flush_all(struct ompi_win_t *win)
     atomic_store(&window->is_dirty, false);
     for (int i = 0; i < window->n_targets; i++)
         begin_flush(&window->targets[i]);
-    r = of_rdma.osc_flush_all(win);
+    r = of_maker.osc_flush_all(win);
     for (int i = 0; i < window->n_targets; i++)
         end_flush(&window->targets[i], r == OMPI_SUCCESS);
     if (r != OMPI_SUCCESS)
@@ -307,7 +309,7 @@ static int osc_flush_all(struct ompi_win_t *win)
 
 static int osc_flush_local_all(struct ompi_win_t *win)
 {
-    return have_all_nothing(window_of(win)) ? spare() : of_rdma.osc_flush_local_all(win);
+    return have_all_nothing(window_of(win)) ? spare() : of_maker.osc_flush_local_all(win);
 }
 
 /* ---- epochs ---- */
@@ -329,7 +331,7 @@ static void close_all(struct window *window)
 static int osc_lock(int kind, int rank, int assert, struct ompi_win_t *win)
 {
     struct target *target = &window_of(win)->targets[rank];
-    int r = of_rdma.osc_lock(kind, rank, assert, win);
+    int r = of_maker.osc_lock(kind, rank, assert, win);
 
     if (r == OMPI_SUCCESS)
         close_target(target);
@@ -339,13 +341,13 @@ static int osc_lock(int kind, int rank, int assert, struct ompi_win_t *win)
 static int osc_unlock(int rank, struct ompi_win_t *win)
 {
     close_target(&window_of(win)->targets[rank]);
-    return of_rdma.osc_unlock(rank, win);
+    return of_maker.osc_unlock(rank, win);
 }
 
 static int osc_lock_all(int assert, struct ompi_win_t *win)
 {
     struct window *window = window_of(win);
-    int r = of_rdma.osc_lock_all(assert, win);
+    int r = of_maker.osc_lock_all(assert, win);
 
     if (r != OMPI_SUCCESS)
         return r;
@@ -358,7 +360,7 @@ static int osc_lock_all(int assert, struct ompi_win_t *win)
 static int osc_unlock_all(struct ompi_win_t *win)
 {
     close_all(window_of(win));
-    return of_rdma.osc_unlock_all(win);
+    return of_maker.osc_unlock_all(win);
 }
 
 /* ---- making and freeing ---- */
@@ -387,11 +389,11 @@ static bool give_index(struct ompi_win_t *win, struct window *window)
     return false;
 }
 
-/* Others may still reach what is hidden here: osc/rdma does then what they ask for. */
+/* Others may still reach what is hidden here: the maker does then what they ask for. */
 static int osc_free(struct ompi_win_t *win)
 {
     free_window(atomic_exchange(&windows[index_of(win)], NULL));
-    return of_rdma.osc_free(win);
+    return of_maker.osc_free(win);
 }
 
 static const struct mo_transport *find_transport(void)
@@ -403,12 +405,14 @@ static const struct mo_transport *find_transport(void)
         if (strcmp(item->btl_component->btl_version.mca_component_name, "gni") == 0)
             return ((struct mo_module *)item->btl_module)->windows;
     }
+    if (ompi_mtl && strcmp(ompi_mtl_base_selected_component->mtl_version.mca_component_name, "portals3") == 0)
+        return ((struct mo_mtl_module *)ompi_mtl)->windows;
     return NULL;
 }
 
 static void take_over(ompi_osc_base_module_t *module)
 {
-    of_rdma = *module;
+    of_maker = *module;
     module->osc_free = osc_free;
     module->osc_put = osc_put;
     module->osc_get = osc_get;
@@ -430,7 +434,8 @@ static void take_over(ompi_osc_base_module_t *module)
     module->osc_flush_local_all = osc_flush_local_all;
 }
 
-static void open_targets(struct window *window, const struct card *cards)
+/* Not of ourselves: the maker needs no NIC for that, and makes progress. */
+static void open_targets(struct window *window, const struct card *cards, int own_rank)
 {
     for (int i = 0; i < window->n_targets; i++) {
         struct target *target = &window->targets[i];
@@ -438,7 +443,7 @@ static void open_targets(struct window *window, const struct card *cards)
         target->base = cards[i].base;
         target->size = cards[i].size;
         target->unit = cards[i].unit;
-        if (cards[i].is_exposed)
+        if (cards[i].is_exposed && i != own_rank)
             target->reach = transport->open(cards[i].words);
     }
 }
@@ -471,7 +476,7 @@ int mo_make_direct(struct ompi_win_t *win, struct ompi_communicator_t *comm, voi
     r = tell_others(comm, &card, cards);
     if (r == OMPI_SUCCESS && window) {
         window->n_targets = n;
-        open_targets(window, cards);
+        open_targets(window, cards, ompi_comm_rank(comm));
     }
     if (r == OMPI_SUCCESS && window && give_index(win, window))
         take_over(win->w_osc_module);

@@ -15,6 +15,7 @@
 
 #include <ompi_config.h>
 
+#include <ompi/mca/mtl/mtl.h>
 #include <opal/mca/btl/btl.h>
 
 #define MO_WORDS 4u
@@ -24,7 +25,7 @@ struct mo_transport {
     /* NULL: not possible. */
     void *(*expose)(void *base, size_t size, uint64_t words_out[MO_WORDS]);
     void (*hide)(void *exposed);
-    /* NULL: memory of this process's node, which needs no NIC, or not possible. */
+    /* Never of this process. NULL: over gni memory of its node, which needs no NIC; or not possible. */
     void *(*open)(const uint64_t words[MO_WORDS]);
     void (*close)(void *reach);
     /* False: nothing has happened. */
@@ -37,6 +38,12 @@ struct mo_transport {
 /* How the module of btl/gni begins. */
 struct mo_module {
     mca_btl_base_module_t super;
+    const struct mo_transport *windows;
+};
+
+/* And that of mtl/portals3. */
+struct mo_mtl_module {
+    mca_mtl_base_module_t super;
     const struct mo_transport *windows;
 };
 

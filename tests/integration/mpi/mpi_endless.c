@@ -51,6 +51,22 @@ static void sums(void)
     }
 }
 
+/* The same, in puts that nobody answers. */
+static void puts_and_flushes(void)
+{
+    long n = n_to_death(), *window;
+    MPI_Win win;
+
+    MPI_Win_allocate(sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
+    MPI_Win_lock_all(0, win);
+    for (long i = 0;; i++) {
+        if (rank == size - 1 && i == n)
+            raise(SIGKILL);
+        MPI_Put(&i, 1, MPI_LONG, (rank + 1) % size, 0, 1, MPI_LONG, win);
+        MPI_Win_flush((rank + 1) % size, win);
+    }
+}
+
 static MPI_Win endless_win;
 
 /* Collective and one-sided calls, now and then. */
@@ -87,10 +103,11 @@ static void endless(void)
 static const struct mpi_case cases[] = {
     { "death", death },
     { "sums", sums },
+    { "puts", puts_and_flushes },
     { "endless", endless },
 };
 
 int main(int argc, char **argv)
 {
-    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), 3); /* all only when named */
+    return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), 4); /* all only when named */
 }

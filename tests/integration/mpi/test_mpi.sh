@@ -15,7 +15,7 @@ perf=$6
 direct=$7
 small=$8
 # What each program does that is given no names.
-declare -A n_cases=(["$suite"]=21 ["$windows"]=5 ["$direct"]=8 ["$small"]=5)
+declare -A n_cases=(["$suite"]=21 ["$windows"]=5 ["$direct"]=9 ["$small"]=5)
 
 expect_all_cases() {
     expect_status 0
@@ -129,6 +129,10 @@ test_a_killed_rank_ends_the_job_with_one_line() {
         expect_err '^emunic run: rank 4 on node .* was ended by signal 9'
         expect_nothing_left
     done
+    EMU_TEST_SEED=$seed call run --mpi="$kind" -n 3 --ppn 1 -- "$endless" puts
+    expect_status 137
+    [ "$(wc -l <<<"$err")" -eq 1 ] || bad "more than one line: $err"
+    expect_nothing_left
 }
 
 test_without_the_option_a_program_of_mpi_is_told_which_is_missing() {
@@ -271,6 +275,19 @@ test_direct_puts_are_short_and_counted() {
     [ "${with[1]}" -le $((without[1] + 4000)) ] || bad "${with[1]} bytes, without ${without[1]}"
 }
 
+# By messages each of 100000 puts would be four operations at least, with its flush.
+test_direct_puts_over_portals_are_no_messages() {
+    [ "$kind" = portals ] || return 0
+    local -a seen
+    call run --mpi=portals -n 2 --ppn 1 --machine seastar --json "$dir/json" -- "$direct" time
+    expect_status 0
+    mapfile -t seen < <(python3 -c 'import json, sys
+flows = json.load(open(sys.argv[1]))["flows"]
+print(sum(flow["operations"] for flow in flows), sum(flow["payload_bytes"] for flow in flows), sep="\n")' "$dir/json")
+    [ "${seen[0]}" -ge 99990 ] && [ "${seen[0]}" -le 120000 ] || bad "${seen[0]} operations"
+    [ "${seen[1]}" -ge 799900 ] || bad "${seen[1]} bytes"
+}
+
 # osc/pt2pt would ask all others in each of 2000 flushes.
 test_flushes_of_nothing_send_nothing() {
     [ "$kind" = portals ] || return 0
@@ -315,6 +332,7 @@ run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_t
     sixteen_ranks_exchange_everything everything_works_in_virtual_time virtual_time_is_the_same_each_time \
     a_message_costs_what_the_library_takes_at_each_end small_limits_lose_nothing collective_engines_do_small_calls \
     windows_of_osc_rdma short_puts_and_gets_of_locked_windows direct_puts_are_short_and_counted \
+    direct_puts_over_portals_are_no_messages \
     what_lies_outside_of_a_window_is_refused small_calls_are_flat_unless_turned_off \
     small_calls_go_on_when_the_direct_path_is_closed larger_communicators_do_without \
     dynamic_windows_become_messages flushes_of_nothing_send_nothing a_fortran_program_runs \
