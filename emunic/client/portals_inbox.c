@@ -23,8 +23,9 @@
 
 #include <string.h>
 
+#include "emunic/client/direct.h"
 #include "emunic/client/portals_port_inner.h"
-#include "emunic/engine/word.h"
+#include "emunic/engine/rest.h"
 
 #define AHEAD        3u  /* messages that are fetched before they are looked at */
 #define TOLD_AT_ONCE 16u /* messages that are handed over before their sender may see that: it may be waiting */
@@ -271,8 +272,8 @@ bool emu_portals_has_taken(struct emu_portals *p, uint32_t nid, uint32_t pid)
     return emu_portals_find_target(p, &send, &t) != EMU_PORTALS_HERE || !t.peer || emu_portals_peer_has_taken(t.peer);
 }
 
-bool emu_portals_leave_short(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
-                             const uint8_t *from)
+bool emu_portals_leave_short(struct emu_portals *p, const struct emu_portals_target *t,
+                             const struct emu_portals_short *message)
 {
     struct emu_portals_peer *peer = t->peer;
     struct emu_ptl_short *place;
@@ -288,15 +289,63 @@ bool emu_portals_leave_short(struct emu_portals *p, const struct emu_portals_tar
         peer->n_put - peer->n_taken >= EMU_PTL_INBOX_PLACES)
         return false;
     place = &peer->inbox->places[peer->n_put % EMU_PTL_INBOX_PLACES];
-    if (send->length_bytes > 0)
-        memcpy(place->data, from + send->local_offset, send->length_bytes);
-    place->bits = send->bits;
-    place->hdr_data = send->hdr_data;
-    place->pt = send->pt;
-    place->length_bytes = (uint32_t)send->length_bytes;
+    if (message->length_bytes == 8)
+        memcpy(place->data, message->data, 8); /* one instruction each */
+    else if (message->length_bytes > 0)
+        memcpy(place->data, message->data, message->length_bytes);
+    place->bits = message->bits;
+    place->hdr_data = message->hdr_data;
+    place->pt = message->pt;
+    place->length_bytes = message->length_bytes;
     atomic_store_explicit(&place->number, ++peer->n_put, memory_order_release);
     /* The store of the next message shall not wait for its line, nor what is stored behind it. */
     emu_prefetch_for_write(&peer->inbox->places[peer->n_put % EMU_PTL_INBOX_PLACES]);
     emu_prefetch_for_write(&peer->inbox->places[(peer->n_put + 1) % EMU_PTL_INBOX_PLACES]);
     return true;
+}
+
+/* Runs when nothing is known of the process, or what is known is of one that has gone. We are inside. */
+static __attribute__((noinline)) bool find_way(struct emu_portals *p, struct emu_portals_way *way)
+{
+    const struct emu_ptl_send send = { .nid = way->nid, .pid = way->pid };
+    struct emu_portals_target *t = &way->target;
+
+    if (emu_portals_find_target(p, &send, t) != EMU_PORTALS_HERE || !t->peer) {
+        t->peer = NULL;
+        return false;
+    }
+    way->segment = emu_portals_segment_of(p, t);
+    way->flow = emu_direct_flow(p->port.direct, t->node_index);
+    return true;
+}
+
+static bool has_way(struct emu_portals *p, struct emu_portals_way *way)
+{
+    const struct emu_portals_target *t = &way->target;
+
+    return (t->peer && t->peer->generation == t->generation && emu_portals_is_live(p, t->port, t->generation)) ||
+           find_way(p, way);
+}
+
+bool emu_portals_leave_on(struct emu_portals *p, struct emu_portals_way *way, const struct emu_portals_short *message)
+{
+    bool is_left;
+
+    if (!p->gate || p->ni->n_fails > 0 || message->length_bytes > EMU_PTL_INBOX_BYTES ||
+        message->length_bytes > p->port.settings.direct_limit_bytes)
+        return false;
+    if (atomic_load_explicit(&p->gate->table->files_gone, memory_order_relaxed) != p->gate->files_gone)
+        emu_direct_trim(p->port.direct);
+    emu_gate_enter(p->gate);
+    is_left = emu_gate_is_open(p->gate) && !atomic_load_explicit(&p->port.session.is_lost, memory_order_relaxed) &&
+              has_way(p, way) && emu_portals_leave_short(p, &way->target, message);
+    if (is_left) {
+        p->ni->registers[EMU_PTL_SR_SEND_COUNT]++;
+        p->ni->registers[EMU_PTL_SR_SEND_LENGTH] += message->length_bytes;
+        emu_gate_count_put(p->gate, way->flow, message->length_bytes);
+        if (way->segment)
+            emu_rest_disturb(way->segment);
+    }
+    emu_gate_leave(p->gate);
+    return is_left;
 }

@@ -16,10 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "emunic/client/portals_port.h"
-
-struct emu_portals_peer;
-struct emu_portals_target;
+#include "emunic/client/portals_port_inner.h"
 
 /* ---- the owner ---- */
 
@@ -62,11 +59,35 @@ uint32_t emu_portals_hand_short(struct emu_portals *p, uint32_t quiet, bool has_
 bool emu_portals_has_taken(struct emu_portals *p, uint32_t nid, uint32_t pid);
 bool emu_portals_peer_has_taken(struct emu_portals_peer *peer);
 
+/* A message of at most EMU_PTL_INBOX_BYTES. */
+struct emu_portals_short {
+    uint32_t pt;
+    uint32_t length_bytes;
+    uint64_t bits;
+    uint64_t hdr_data;
+    const void *data;
+};
+
 /*
- * Leaves a message of at most EMU_PTL_INBOX_BYTES for another process, from: its data, without the offset. False: the
- * target takes none, has no inbox left for us, or has not taken as many as there is room for. We are inside.
+ * Leaves a message for another process. False: the target takes none, has no inbox left for us, or has not taken as
+ * many as there is room for. We are inside.
  */
-bool emu_portals_leave_short(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
-                             const uint8_t *from);
+bool emu_portals_leave_short(struct emu_portals *p, const struct emu_portals_target *t,
+                             const struct emu_portals_short *message);
+
+/* A process that messages are left for again and again. */
+struct emu_portals_way {
+    uint32_t nid;
+    uint32_t pid;
+    struct emu_portals_target target; /* peer NULL: to be looked for */
+    struct emu_segment *segment;      /* borrowed: whom to wake, or NULL */
+    struct emu_flow_counts *flow;     /* borrowed */
+};
+
+/*
+ * emu_portals_send_at_once() of a message that fits, from no descriptor: with less than half of the instructions,
+ * because what does not change is kept in the way. False: nothing has happened.
+ */
+bool emu_portals_leave_on(struct emu_portals *p, struct emu_portals_way *way, const struct emu_portals_short *message);
 
 #endif

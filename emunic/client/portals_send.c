@@ -607,13 +607,19 @@ int emu_portals_send(struct emu_portals *p, struct emu_ptl_send *send)
 /* Leaves it in the target's inbox, if it fits and nobody is to be told at home. */
 static bool leave_short(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send)
 {
+    struct emu_portals_short message;
     struct emu_segment *segment;
     struct emu_ptl_span from;
 
     if (send->length_bytes > EMU_PTL_INBOX_BYTES || !is_silent(p, send))
         return false;
     span_of_md(p, send->md, &from);
-    if (from.iovs || !emu_portals_leave_short(p, t, send, (const uint8_t *)(uintptr_t)from.one.addr))
+    message = (struct emu_portals_short){ .pt = send->pt,
+                                          .length_bytes = (uint32_t)send->length_bytes,
+                                          .bits = send->bits,
+                                          .hdr_data = send->hdr_data,
+                                          .data = (const void *)(uintptr_t)(from.one.addr + send->local_offset) };
+    if (from.iovs || !emu_portals_leave_short(p, t, &message))
         return false;
     count_silent(p, send);
     count(p, t, send, send->length_bytes);

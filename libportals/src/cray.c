@@ -5,6 +5,8 @@
  */
 #include <portals/portals3.h>
 
+#include <stdlib.h>
+
 #include "emunic/client/message_cost.h"
 #include "emunic/client/portals_inbox.h"
 #include "libportals/src/calls.h"
@@ -292,4 +294,43 @@ int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_by
     put.hdr_data = message->hdr_data;
     *is_over = false;
     return p3_rc(p3_is_init() ? p3_put_at_once(md, &put, is_over) : P3_NO_INIT);
+}
+
+struct p3_way {
+    uint32_t ni;
+    struct emu_portals_way way;
+};
+
+struct p3_way *p3_way_open(ptl_handle_ni_t ni, ptl_process_id_t target)
+{
+    struct p3_way *way = p3_ni_check(ni) == P3_OK ? calloc(1, sizeof(*way)) : NULL;
+
+    if (!way)
+        return NULL;
+    way->ni = ni;
+    way->way.nid = target.nid;
+    way->way.pid = target.pid;
+    return way;
+}
+
+void p3_way_close(struct p3_way *way)
+{
+    free(way);
+}
+
+bool p3_way_leave(struct p3_way *way, const void *data, ptl_size_t length_bytes, const struct p3_message *message)
+{
+    const struct emu_portals_short left = { .pt = message->pt,
+                                            .length_bytes = (uint32_t)length_bytes,
+                                            .bits = message->bits,
+                                            .hdr_data = message->hdr_data,
+                                            .data = data };
+    struct p3_ni *ni = length_bytes <= P3_SHORT_BYTES ? p3_lock_ni(way->ni) : NULL;
+    bool is_left;
+
+    if (!ni)
+        return false;
+    is_left = emu_portals_leave_on(&ni->p, &way->way, &left);
+    p3_unlock_ni(ni);
+    return is_left;
 }

@@ -43,6 +43,18 @@ int p3_put_now(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length_by
 
 #define P3_SHORT_BYTES 96u
 
+struct p3_way;
+
+/* A way to a process for many such messages. NULL: out of memory, or the handle is none. Any thread. */
+struct p3_way *p3_way_open(ptl_handle_ni_t ni, ptl_process_id_t target);
+void p3_way_close(struct p3_way *way);
+
+/*
+ * As p3_put_now() of at most P3_SHORT_BYTES, for a process with open inboxes. Of the message the target is not looked
+ * at. False: nothing has happened. Any thread.
+ */
+bool p3_way_leave(struct p3_way *way, const void *data, ptl_size_t length_bytes, const struct p3_message *message);
+
 /*
  * From now on p3_put_now() of others may leave messages of at most P3_SHORT_BYTES in an inbox, and this process matches
  * them itself when it next polls a queue of this interface: so no cache line of the interface goes to the sender, but

@@ -93,6 +93,7 @@ static struct mp3_peer *add_peer(ptl_process_id_t id)
     if (!peer)
         return NULL;
     peer->id = id;
+    peer->way = p3_way_open(mp3.ni, id);
     peer->next_of_pid = mp3.peers[id.pid];
     mp3.peers[id.pid] = peer;
     return peer;

@@ -59,6 +59,7 @@ struct mp3_request;
 struct mp3_peer {
     ptl_process_id_t id;
     struct mp3_peer *next_of_pid; /* owned */
+    struct p3_way *way;           /* owned, or NULL: for short messages */
     /* to it */
     uint32_t sent_messages;
     uint32_t sent_bytes;

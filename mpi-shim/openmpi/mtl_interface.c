@@ -218,6 +218,7 @@ static void free_peers(void)
             struct mp3_peer *peer = mp3.peers[pid];
 
             mp3.peers[pid] = peer->next_of_pid;
+            p3_way_close(peer->way);
             free(peer);
         }
     }

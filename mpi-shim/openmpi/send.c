@@ -46,19 +46,34 @@ static uint64_t offset_of(const struct mp3_request *request)
     return request->length_bytes > 0 ? (uint64_t)(uintptr_t)request->buffer - MP3_BASE : 0;
 }
 
+static bool leave(const struct mp3_request *request, const struct p3_message *message)
+{
+    struct p3_way *way = request->peer->way;
+
+    return way && request->length_bytes <= P3_SHORT_BYTES &&
+           p3_way_leave(way, request->buffer, request->length_bytes, message);
+}
+
+/* By the ordinary call. False: nothing has happened. */
+static bool put_now(const struct mp3_request *request, const struct p3_message *message)
+{
+    bool is_over = false;
+    int r = p3_put_now(mp3.silent_memory, offset_of(request), request->length_bytes, message, &is_over);
+
+    if (r == PTL_FAIL)
+        mp3_lost(message->target);
+    if (r != PTL_OK)
+        mp3_fail("put to %u:%u: %s", message->target.nid, message->target.pid, ptl_err_str[r]);
+    return is_over;
+}
+
 /* A short one, if it can be over at once. False: nothing has happened. */
 static bool put_at_once(struct mp3_request *request)
 {
     struct mp3_peer *peer = request->peer;
     const struct p3_message message = { peer->id, MP3_PT_MESSAGE, request->bits, 0 };
-    bool is_over = false;
-    int r = p3_put_now(mp3.silent_memory, offset_of(request), request->length_bytes, &message, &is_over);
 
-    if (r == PTL_FAIL)
-        mp3_lost(peer->id);
-    if (r != PTL_OK)
-        mp3_fail("put to %u:%u: %s", peer->id.nid, peer->id.pid, ptl_err_str[r]);
-    if (!is_over)
+    if (!leave(request, &message) && !put_now(request, &message))
         return false;
     peer->sent_messages++;
     peer->sent_bytes += (uint32_t)request->length_bytes;

@@ -355,6 +355,56 @@ static void test_nothing_is_handed_over_before_events_are_taken(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
+static bool leave_on(struct p3_way *way, ptl_match_bits_t bits, ptl_size_t bytes)
+{
+    const struct p3_message message = { px_next, PT, bits, bits + 7 };
+
+    px_fill(source, bytes, bits);
+    return p3_way_leave(way, source, bytes, &message);
+}
+
+/* In order with those of puts, until the inbox is full. */
+static void test_a_way_leaves_messages_among_others(void **state)
+{
+    struct p3_way *way = p3_way_open(px_ni, px_next);
+    ptl_handle_eq_t eq = px_eq(8);
+    ptl_handle_md_t mdh = silent();
+    ptl_match_bits_t n = 0;
+
+    (void)state;
+    assert_non_null(way);
+    assert_null(p3_way_open(px_ni + 1, px_next));
+    n_taken = 0;
+    wants_all = true;
+    px_barrier();
+    assert_true(!leave_on(way, 1, P3_SHORT_BYTES + 1));
+    if (is_direct()) {
+        for (; n < 6; n++) {
+            if (n % 2 == 0)
+                assert_true(leave_on(way, n, 8 * n));
+            else
+                leave(mdh, n, 8 * n);
+        }
+        while (leave_on(way, n, n % (P3_SHORT_BYTES + 1)))
+            n++;
+        assert_int_equal(n, EMU_PTL_INBOX_PLACES);
+        px_barrier();
+        assert_int_equal(p3_inboxes_take(px_ni, eq, false), n);
+        for (ptl_match_bits_t i = 0; i < n; i++)
+            assert_int_equal(taken[i], i);
+        px_barrier();
+        assert_true(leave_on(way, 1, 1));
+        px_barrier();
+        assert_int_equal(p3_inboxes_take(px_ni, eq, false), 1);
+    } else {
+        assert_true(!leave_on(way, 1, 1));
+    }
+    px_barrier();
+    p3_way_close(way);
+    assert_int_equal(PtlMDUnlink(mdh), PTL_OK);
+    assert_int_equal(PtlEQFree(eq), PTL_OK);
+}
+
 /* ---- exposed memory ---- */
 
 #define ROOM (1u << 20)
@@ -472,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_a_taker_gets_what_no_entry_takes),
         cmocka_unit_test(test_what_a_taker_leaves_stays_in_order),
         cmocka_unit_test(test_nothing_is_handed_over_before_events_are_taken),
+        cmocka_unit_test(test_a_way_leaves_messages_among_others),
         cmocka_unit_test(test_exposed_memory_is_put_to_and_got_from),
         cmocka_unit_test(test_what_is_not_exposed_is_not_reached),
         cmocka_unit_test(test_private_registrations_of_another_port_keep_memory_where_it_is),
