@@ -75,8 +75,8 @@ uint64_t emu_nic_first_ready(const struct emu_nic_model *nm, const struct node *
             first = next_ready(op);
     }
     for (uint32_t i = 0; i < nm->nic.bte_channels; i++) {
-        if (n->bte[i] && n->bte[i]->is_queued && n->bte[i]->ready_ps < first)
-            first = n->bte[i]->ready_ps;
+        if (n->bte[i] && n->bte[i]->is_queued && next_ready(n->bte[i]) < first)
+            first = next_ready(n->bte[i]);
     }
     return first;
 }

@@ -89,9 +89,10 @@ static uint64_t send_stages(struct emu_nic_model *nm, struct node *n, uint32_t p
     return t + nm->host.out_ps;
 }
 
-/* The last packet began its stages at started_ps and may enter the network at entered_ps. */
-static void finish_sending(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t started_ps,
-                           uint64_t entered_ps)
+/* The last packet began its stages at started_ps and may enter the network at entered_ps. A channel has moved it when
+ * its time has passed. */
+static void finish_sending(struct emu_nic_model *nm, struct node *n, struct op *op, uint32_t payload,
+                           uint64_t started_ps, uint64_t entered_ps)
 {
     bool is_over = op->n_answers == 0 && op->type != TYPE_READY_TO_SEND; /* that one waits for its answer */
 
@@ -99,7 +100,7 @@ static void finish_sending(struct emu_nic_model *nm, struct node *n, struct op *
     if (!op->is_channel)
         (void)dequeue(&n->procs[op->proc].queue); /* it was the first */
     else if (!is_get(op->type))
-        emu_nic_leave_channel(nm, n, op, started_ps);
+        emu_nic_leave_channel(nm, n, op, started_ps + time_of(payload, nm->host.bte_kbs));
     if (is_over || op->type == TYPE_EAGER)
         emu_nic_complete(nm, n, op, entered_ps);
     if (is_over)
@@ -167,7 +168,7 @@ static bool next_request(struct emu_nic_model *nm, struct node *n, uint64_t now_
     n->counters.request_units += p->units;
     n->counters.payload_sent += payload;
     if (++op->n_sent == op->n_packets)
-        finish_sending(nm, n, op, started, p->created_ps);
+        finish_sending(nm, n, op, payload, started, p->created_ps);
     return true;
 }
 

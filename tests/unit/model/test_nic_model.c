@@ -233,6 +233,18 @@ static void test_interface_is_slower_when_both_ways_are_busy(void **state)
     assert_close(stream(&setup, &s).mbytes_per_s, 2 * 16000.0 * 64 / 88 / 1.55, 0.01);
 }
 
+/* Its packets are farther apart than the network takes, and the next transfer waits for the last of them. */
+static void test_slow_channels_bound_block_transfers(void **state)
+{
+    struct emu_nic_setup setup = setup_of(machine);
+    const struct emu_nic_pair pair = { .from = { 0, 0 }, .to = { 1, 0 } };
+    struct emu_nic_stream s = { .kind = EMU_NIC_BTE_PUT, .pairs = &pair, .n_pairs = 1, .bytes = 256, .window = 16 };
+
+    (void)state;
+    setup.host.bte_kbs = 50000;
+    assert_close(stream(&setup, &s).mbytes_per_s, 4 * 50, 0.005);
+}
+
 static void test_cores_and_the_nic_bound_launches(void **state)
 {
     struct emu_nic_setup setup = setup_of(machine);
@@ -910,6 +922,7 @@ int main(void)
         cmocka_unit_test(test_one_nic_puts_at_its_packet_rate),
         cmocka_unit_test(test_window_over_round_trip_bounds_the_rate),
         cmocka_unit_test(test_interface_is_slower_when_both_ways_are_busy),
+        cmocka_unit_test(test_slow_channels_bound_block_transfers),
         cmocka_unit_test(test_cores_and_the_nic_bound_launches),
         cmocka_unit_test(test_core_issues_puts_at_its_own_pace),
         cmocka_unit_test(test_nics_on_one_set_of_tiles_share_it),
