@@ -5,6 +5,7 @@
 #include "emunic/experiments/seastar_experiments.h"
 
 #include "emunic/experiments/loaded.h"
+#include "emunic/experiments/probe.h"
 #include "emunic/experiments/values.h"
 
 const struct emu_experiment emu_seastar_experiments[] = {
@@ -37,5 +38,7 @@ const struct emu_experiment emu_seastar_experiments[] = {
       emu_seastar_audit },
     { "KEY-SEASTAR", "seastar", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
       emu_values_seastar },
+    { "OWN-SEASTAR", "seastar", "S", "M", EMU_EXP_PACKETS,
+      "times, rates and buffers by arithmetic on the machine file (ours)", emu_probe_seastar },
     { 0 },
 };

@@ -4,6 +4,7 @@
  */
 #include "emunic/experiments/titan.h"
 #include "emunic/experiments/loaded.h"
+#include "emunic/experiments/probe.h"
 #include "emunic/experiments/values.h"
 
 const struct emu_experiment emu_titan_experiments[] = {
@@ -38,5 +39,7 @@ const struct emu_experiment emu_titan_experiments[] = {
       emu_gemini_nics },
     { "KEY-TITAN", "gemini", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
       emu_values_titan },
+    { "OWN-TITAN", "gemini", "S", "M", EMU_EXP_PACKETS,
+      "times, rates and buffers by arithmetic on the machine file (ours)", emu_probe_titan },
     { 0 },
 };

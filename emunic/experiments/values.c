@@ -20,42 +20,21 @@
     {                                                                                                                  \
         key, EMU_PARAM_COUNT, offsetof(struct emu_machine_params, field), 0, 0, NULL                                   \
     }
-#define MILLI(key, field)                                                                                              \
-    {                                                                                                                  \
-        key, EMU_PARAM_MILLI, offsetof(struct emu_machine_params, field), 0, 0, NULL                                   \
-    }
 
 /* Those of all machines; a topology has rows of its own. */
 static const struct emu_param common[] = {
-    KEY("links.processor.lanes", link[EMU_LINK_PROCESSOR_IN].lanes),
-    MILLI("links.processor.gbps_per_lane", link[EMU_LINK_PROCESSOR_IN].mbps_per_lane),
     KEY("links.packet_overhead_flits", router.packet_overhead_flits),
     KEY("links.crc_bits", router.crc_bits),
-    KEY("links.retry_timeout_clocks", router.retry_timeout_clocks),
-    MILLI("router.hop_ns", router.hop_ps),
-    MILLI("router.hop_wire_ns", router.hop_wire_ps),
-    KEY("router.clock_ps", router.clock_ps),
-    KEY("router.vc_units", router.vc_units),
-    KEY("router.token_units", router.token_units),
     KEY("router.packet_units_max", router.packet_units_max),
     KEY("router.fullest_percent", router.fullest_percent),
     KEY("router.response_first", router.response_first),
     KEY("router.load_period_clocks", router.load_period_clocks),
-    KEY("packet.payload_bytes_max", nic.format.payload_bytes_max),
-    KEY("packet.flit_bits", nic.format.flit_bits),
-    KEY("packet.request_header_flits", nic.format.request_header_flits),
     KEY("packet.response_header_flits", nic.format.response_header_flits),
-    KEY("nic.clock_mhz", nic.clock_mhz),
-    KEY("nic.access_cycles", nic.access_cycles),
-    KEY("nic.drain_cycles", ends.drain_cycles),
-    KEY("nic.reception_units", ends.reception_units),
     KEY("nic.outstanding_packets", nic.outstanding_packets),
     KEY("nic.fma_descriptors", nic.fma_descriptors),
     KEY("nic.bte_channels", nic.bte_channels),
     KEY("nic.ce_engines", nic.ce_engines),
     KEY("nic.ce_children_max", nic.ce_children_max),
-    KEY("nic.amo_cache_entries", nic.amo_cache_entries),
-    KEY("nic.amo_cycles", nic.amo_cycles),
 };
 
 /* NAN: no such key. */
@@ -112,22 +91,32 @@ static double evaluate(const struct emu_machine *m, const char *formula)
     return sum + product;
 }
 
-int emu_values_report(struct emu_exp *x, const char *machine, const char *prefix, const struct emu_value *values)
+/* Is the word in the list? */
+static bool is_of(const char *machines, const char *machine)
+{
+    size_t length = strlen(machine);
+
+    for (const char *at = machines; (at = strstr(at, machine)); at += length) {
+        if ((at == machines || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+int emu_values_report(struct emu_exp *x, const char *machine, const char *prefix)
 {
     struct emu_machine *m;
     int r = emu_exp_machine(x, machine, &m);
 
     if (r < 0)
         return r;
-    for (const struct emu_value *v = values; v->name; v++) {
+    for (const struct emu_value *v = emu_values; v->name; v++) {
         char name[64];
 
+        if (!is_of(v->machines, machine))
+            continue;
         snprintf(name, sizeof(name), "%s%s", prefix, v->name);
-        emu_exp_figure(x, 'A', name, v->unit,
-                       (struct emu_exp_source){ .tolerance = v->decimals ? EMU_TOL_ROUNDED : EMU_TOL_EXACT,
-                                                .src = v->src,
-                                                .decimals = v->decimals },
-                       evaluate(m, v->formula));
+        emu_exp_exact(x, 'A', name, v->unit, v->src, evaluate(m, v->formula));
     }
     emu_machine_destroy(m);
     return 0;

@@ -3,11 +3,11 @@
  * Values of machine files that no figure of a source feels (values.c), and the experiments that hold them against their
  * arithmetic (key_experiments.c).
  *
- *     static const struct emu_value x1[] = {
- *         { "nic_rate", "GB/s", 25.6, 1, "nic.clock_mhz packet.payload_bytes_max 1e-3 / nic.access_cycles" },
+ *     const struct emu_value emu_values[] = {
+ *         { "x1 xd1", "ce_engines", "1", 4, "nic.ce_engines" },
  *         { 0 },
  *     };
- *     r = emu_values_report(x, "x1", "", x1);
+ *     r = emu_values_report(x, "x1", "");
  */
 #ifndef EMUNIC_EXPERIMENTS_VALUES_H
 #define EMUNIC_EXPERIMENTS_VALUES_H
@@ -15,15 +15,17 @@
 #include "emunic/experiments/experiment.h"
 
 struct emu_value {
-    const char *name; /* of the figure */
+    const char *machines; /* names of files */
+    const char *name;     /* of the figure */
     const char *unit;
     double src;
-    int decimals; /* that the source prints; 0: exact */
     const char *formula;
 };
 
-/* Reports them, of kind A; the last one has no name. What emu_exp_machine() returns. */
-int emu_values_report(struct emu_exp *x, const char *machine, const char *prefix, const struct emu_value *values);
+extern const struct emu_value emu_values[]; /* the last one has no name */
+
+/* Reports those of a machine, of kind A. What emu_exp_machine() returns. */
+int emu_values_report(struct emu_exp *x, const char *machine, const char *prefix);
 
 int emu_values_xc(struct emu_exp *x);      /* KEY-XC */
 int emu_values_titan(struct emu_exp *x);   /* KEY-TITAN */

@@ -18,6 +18,7 @@
 
 #include "emunic/experiments/loaded.h"
 #include "emunic/experiments/tables.h"
+#include "emunic/experiments/probe.h"
 #include "emunic/experiments/values.h"
 #include "emunic/fabric/hypercube.h"
 #include "emunic/fabric/route.h"
@@ -305,5 +306,7 @@ const struct emu_experiment emu_x1_experiments[] = {
       run_aud_x1 },
     { "KEY-X1", "x1", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
       emu_values_x1 },
+    { "OWN-X1", "x1", "S", "M", EMU_EXP_PACKETS, "times, rates and buffers by arithmetic on the machine file (ours)",
+      emu_probe_x1 },
     { 0 },
 };

@@ -4,6 +4,7 @@
  */
 #include "emunic/experiments/xc.h"
 #include "emunic/experiments/loaded.h"
+#include "emunic/experiments/probe.h"
 #include "emunic/experiments/values.h"
 
 const struct emu_experiment emu_xc_experiments[] = {
@@ -69,5 +70,7 @@ const struct emu_experiment emu_xc_experiments[] = {
       emu_aries_nics },
     { "KEY-XC", "aries", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
       emu_values_xc },
+    { "OWN-XC", "aries", "S", "M", EMU_EXP_PACKETS, "times, rates and buffers by arithmetic on the machine file (ours)",
+      emu_probe_xc },
     { 0 },
 };

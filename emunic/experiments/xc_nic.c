@@ -635,7 +635,7 @@ int emu_xc_outstanding(struct emu_exp *x)
     int r = 0;
 
     for (int w = 0; w < 3 && r == 0; w++) {
-        struct emu_machine *m;
+        struct emu_machine *m = NULL;
         char spec[80];
 
         snprintf(spec, sizeof(spec), "aries:groups=2");

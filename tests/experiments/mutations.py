@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which parameters of the machines do figures feel? Each is changed by 30 %, and a figure of kind S or P must fail.
 
-    mutations.py EMUNIC MACHINES [--machine NAME,...] [--cost S] [--experiments ID,...] [--keys RE] [--jobs N]
-                 [--build BUILD] [--page PAGE]
+    mutations.py EMUNIC MACHINES [--machine NAME,...] [--cost S] [--experiments ID,...] [--keys RE] [--unfelt]
+                 [--jobs N] [--build BUILD] [--page PAGE]
     mutations.py EMUNIC MACHINES --sample
     mutations.py --check MACHINES PAGE
     mutations.py --self-test
@@ -14,9 +14,11 @@ those that compare machines run with each of them. With --build, programs run in
 kind F of Aries. The output is a table, a line for each parameter:
 
     S, P    the first figure of that kind that fails, or an experiment that does not come to its end
+    own     the same, of the rows OWN- alone: measured, kind S, and held against arithmetic on the machine file
     K       the first fitted figure that fails: the parameter was chosen by it
     A       the first figure of structure that fails
     live    the first figure of a program in virtual time, or row of kind F, that fails
+    refused the reader refuses the machine with either value: it holds them against others of the file
     none    nothing fails, with the figure that is another one, if there is one
 
 A whole number that 30 % would not change goes up or down by one. What only a costlier experiment feels is not found. To
@@ -38,6 +40,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 COMPARED = {"x1": ["CMP-1", "CMP-2"], "xd1": ["CMP-1", "CMP-2"], "xt3": ["CMP-1", "CMP-2"]}
 # Experiments that load a machine which is not their own.
@@ -54,58 +57,31 @@ ALONE = r"nic\.clock_mhz|hop_wire_ns|frame_overhead_flits"
 LEAF = re.compile(r"( *)([a-z_0-9]+):\s*([^#\s]+)(.*)$")
 LAUNCHED = {"xc_39": ["-n", "4", "--ppn", "2"], "xc_50": ["--mpi=portals", "-n", "2", "--ppn", "1", "--time", "virtual"]}
 # Why neither S nor P feels a parameter: key, machines, class, reason. The first that matches. A row of kind K is fitted.
-LIMIT, BUFFER, CHOICE, PART, SIZE, NEUTRAL, OTHER = "limit", "buffer", "choice", "part", "size", "neutral", "other"
+LIMIT, CHOICE, SIZE, NEUTRAL, OTHER = "limit", "choice", "size", "neutral", "other"
 CLASSES = {
     "refused": "with another value the machine is not built: the reader holds it against the others",
     "fitted": "chosen so that a figure of its source comes out, which feels it (K)",
     LIMIT: "a limit or function of programs that no published figure reaches",
-    BUFFER: "room that the sources give no number for; figures have enough of it",
     CHOICE: "a choice of ours where the sources are silent, or a structure that no figure measures",
-    PART: "part of a time or rate of which the sources have the whole",
     SIZE: "the default size or name of a machine; experiments name theirs",
     NEUTRAL: "the value that does nothing; the file must have the key",
     OTHER: "felt by what did not run here: figures of programs, of another machine, long runs",
 }
 REASONS = (
     (r"topology\.switch_ports", r".*", LIMIT, "room for the ports that there are; less is refused"),
-    (r"topology\.flow_links", r".*", CHOICE, "tuned: as many links as a pair of chassis has; a fourth is not there"),
     (r"topology\..*", r".*", SIZE, "experiments name the sizes of their machines themselves"),
-    (r"links\.crc_bits", r".*", CHOICE, "the chance that damage escapes; figures of damage state theirs"),
+    (r"links\.crc_bits", r".*", CHOICE, "a packet in 16 million: too few to count"),
     (r"links\.frame_flits", r".*", NEUTRAL, "without an overhead a frame of any length is the same"),
-    (r"links\.frame_overhead_flits|links\.packet_overhead_flits", r".*", OTHER, "its figures take longer (XC-8, BGL-6)"),
     (r"nic\.packet_start_ns", r".*", OTHER, "fitted to BGL-10, which takes 6 s and more"),
-    (r"nic\.drain_cycles", r"bluegene-l", OTHER, "fitted to BGL-11, which takes some seconds"),
-    (r"router\.hop_ns", r"bluegene-l", OTHER, "fitted to BGL-9"),
-    (r"links\.processor\..*", r".*", CHOICE, "wider than what its node sends, so never the limit"),
-    (r"links\..*wire_ns|router\.hop_wire_ns", r".*", PART, "of hop_ns, whose sum the figures measure"),
-    (r"links\.midplane_ns", r".*", CHOICE, "machines of more than one midplane run at full size only"),
-    (r"links\.retry_timeout_clocks", r".*", CHOICE, "the source gives no length of the time-out"),
-    (r"router\.hop_ns", r"xd1.*", PART, "the source has 1.7 us to 0.1 us; a hop is a fortieth of it"),
-    (r"router\.(vc_units|token_units)|nic\.(reception_units|fifo_bytes)", r".*", BUFFER,
-     "more room changes no published rate, and the sources print none"),
-    (r"router\.packet_units_max", r".*", LIMIT, "room for the longest packet; less is refused"),
-    (r"router\.clock_ps", r".*", PART, "one decision per clock, inside hop_ns and faster than packets come"),
     (r"router\.load_period_clocks", r".*", CHOICE, "how old loads are: its figures are long runs (XC-24)"),
     (r"router\..*", r".*", CHOICE, "of arbitration: its figures are long runs or orders"),
     (r"routing\.threshold_flits", r".*", OTHER, "tuned by XC-24, which takes 20 s and more"),
     (r"routing\..*", r".*", CHOICE, "of a mode of routing that no published figure uses"),
-    (r"packet\..*", r".*", CHOICE, "nothing is known of packets; their share of a rate is fitted with it"),
-    (r"nic\.(clock_mhz|access_cycles|drain_cycles)", r".*", CHOICE,
-     "the rate of a NIC whose figures have the host's rate in front"),
-    (r"nic\.outstanding_packets", r"aries", OTHER, "the largest window of XC-14, which takes a second and did not run here"),
-    (r"nic\.outstanding_packets", r".*", LIMIT, "of uGNI programs; no source of this machine has a figure"),
-    (r"nic\.(fma|bte|ce|amo)_.*", r".*", LIMIT, "of uGNI programs; no source of this machine has a figure"),
-    (r"host\.(packet_gap_ns)", r"x1|xd1.*", NEUTRAL, "next to nothing: the interface is the limit"),
-    (r"host\.(?!tile_nics|eager).*", r"xd1-fat-tree", OTHER, "as xd1, whose figures feel it"),
-    (r"host\.tile_nics", r"(?!aries).*", NEUTRAL, "tile_mbs is 0: tiles are no limit"),
+    (r"packet\.response_header_flits", r".*", CHOICE, "no figure has answers"),
+    (r"nic\.(fma|bte|ce|outstanding)_.*", r".*", LIMIT, "of uGNI programs; no source of this machine has a figure"),
+    (r"host\.packet_gap_ns", r"x1|xd1.*", NEUTRAL, "next to nothing: the interface is the limit"),
+    (r"host\.duplex_bytes_min", r"xd1-fat-tree", OTHER, "as xd1, whose figures feel it"),
     (r"host\.eager_bytes_max", r"x1|xd1.*|xt3", LIMIT, "one protocol for all sizes: no message is longer"),
-    (r"host\.(eager|copy|rendezvous|register)_.*", r".*", CHOICE, "of MPI, of which no source says anything"),
-    (r"host\.local_(ns|mbs|shared)", r"xt3|seastar", LIMIT, "of a second process of a node; the machine ran one"),
-    (r"host\.local_.*", r".*", PART, "within a node: of the time that the overheads make"),
-    (r"host\.(out|in|write|read|issue)_ns", r".*", PART, "of a latency that is fitted in one place"),
-    (r"host\.(interface_mbs|overhead_bytes|duplex_percent)", r"xt3|seastar", CHOICE,
-     "faster than the DMA engines behind it, so never the limit"),
-    (r"host\..*", r".*", CHOICE, "no source has a figure"),
 )
 # Machine, parameter, an experiment that feels it.
 SAMPLE = (("x1", "host.interface_mbs", "X1-4"), ("xd1", "host.local_mbs", "XD1-3"),
@@ -173,12 +149,16 @@ class Bench:
         (pathlib.Path(folder) / f"{machine}.yaml").write_text(text, encoding="utf-8")
         return bool(self.call([self.emunic, "sim", "explain", machine], folder))
 
-    def run(self, ids, machine=None, text=None):
+    def run(self, ids, machine=None, text=None, seconds=300):
         """Reports of the experiments, with a machine's file changed. None: the machine is refused."""
         with tempfile.TemporaryDirectory(prefix="emunic-mutations.") as folder:
             if not self.copy(folder, machine, text):
                 return None
-            out = self.call([self.emunic, "sim", "run", *ids, "--quick", "--json", "--quiet", "--jobs", "1"], folder)
+            command = [self.emunic, "sim", "run", *ids, "--quick", "--json", "--quiet", "--jobs", "1"]
+            began = time.monotonic()
+            out = self.call(command, folder, seconds)
+            if out is None and time.monotonic() - began >= seconds:  # others had the processor: no figure has felt it
+                out = self.call(command, folder, 10 * seconds)
         return json.loads(out)["experiments"] if out else []
 
     def run_live(self, machine, text=None):
@@ -223,9 +203,13 @@ def passing(reports):
     return {name for name, (kind, passes, _) in figures_of(reports).items() if kind in "SP" and passes}
 
 
+def is_own(figure):
+    return figure.startswith("OWN-")
+
+
 def lost(good, now, kinds):
-    """The first figure of these kinds that passed before, and fails now or is not there."""
-    for name in sorted(good):
+    """The first figure of these kinds that passed before, and fails now or is not there; of OWN- if no other."""
+    for name in sorted(good, key=lambda name: (is_own(name[0]), name)):
         kind, passes, _ = good[name]
         if passes and kind in kinds and (name not in now or not now[name][1]):
             return f"{' '.join(name)} ({kind})"
@@ -242,14 +226,16 @@ class Sweep:
         out = subprocess.run([bench.emunic, "sim", "list", "--json"], stdout=subprocess.PIPE, check=True)
         ids = [e["id"] for e in json.loads(out.stdout)["experiments"] if e["machine"] == machine and e["needs"] != "live"]
         ids += COMPARED.get(machine, []) + BORROWED.get(machine, [])
-        reports = bench.run([i for i in ids if not only or i in only])
+        reports = bench.run([i for i in ids if not only or i in only], seconds=7200)
+        if not reports:
+            raise SystemExit(f"{machine}: no experiment came to its end")
         cheap = sorted((report for report in reports if report["cpu_seconds"] <= cost), key=lambda r: r["cpu_seconds"])
         half = len(cheap) * 2 // 3
         self.stages = [[r["id"] for r in cheap[:half]], [r["id"] for r in cheap[half:]]]
         self.good = [figures_of(cheap[:half]), figures_of(cheap[half:])]
         self.good_live = bench.run_live(machine)
-        self.has_values = any(r["id"].startswith("KEY-") for r in cheap)
-        self.has_only_values = all(r["id"].startswith("KEY-") for r in cheap)
+        self.has_values = any(r["id"].startswith(("KEY-", "OWN-")) for r in cheap)
+        self.has_only_values = all(r["id"].startswith(("KEY-", "OWN-")) for r in cheap)
 
     def run_all(self, new_values):
         """Figures of both stages. None: refused."""
@@ -269,36 +255,37 @@ class Sweep:
                 for leaf in self.movers([change[0] for change in part], factor)]
 
     def try_one(self, leaf, factor):
-        """(S or P that fails, K that fails, other that fails, figure that moves). None: refused or the same."""
+        """(S or P that fails, one of OWN-, K, another, figure that moves). None: refused or the same."""
         new = changed(leaf[2], factor)
         text = with_values(self.text, [(leaf, new)]) if new else None
-        fitted = other = moved = None
+        own = fitted = other = moved = None
         for ids, good in zip(self.stages, self.good):
             reports = self.bench.run(ids, self.machine, text) if text and ids else None
             if reports is None and (not text or ids):
                 return None
             now = figures_of(reports or [])
             hard = lost(good, now, "SP")
-            if hard:
-                return hard, None, None, None
+            if hard and not is_own(hard):
+                return hard, None, None, None, None
+            own = own or hard
             fitted = fitted or lost(good, now, "K")
             other = other or lost(good, now, "AQF")
             moved = moved or next((" ".join(name) for name in sorted(good) if now.get(name) != good[name]), None)
-        return None, fitted, other, moved
+        return None, own, fitted, other, moved
 
     def judge(self, leaf, is_mover):
         """(word, change, what) for the table."""
         tried = {}
         for factor in (1.3, 0.7):
-            if is_mover and not any(t and (t[0] or self.has_only_values and t[2]) for t in tried.values()):
+            if is_mover and not any(t and (t[0] or self.has_only_values and (t[1] or t[3])) for t in tried.values()):
                 tried[factor] = self.try_one(leaf, factor)
         done = {factor: t for factor, t in tried.items() if t}
-        for place, word in ((0, "S, P"), (1, "K"), (2, "A")):
+        for place, word in enumerate(("S, P", "own", "K", "A")):
             for factor, t in done.items():
                 if t[place]:
                     return word, changed(leaf[2], factor), t[place]
         new = changed(leaf[2], 1.3)
-        moved = next((t[3] for t in done.values() if t[3]), None)
+        moved = next((t[4] for t in done.values() if t[4]), None)
         if new and self.bench.build:
             now = self.bench.run_live(self.machine, with_values(self.text, [(leaf, new)]))
             if now or not self.good_live:
@@ -309,15 +296,19 @@ class Sweep:
                                        if self.good_live[name] != now.get(name)), None)
         if moved:
             return "none", "both", f"{moved} is another one"
-        if not new or (tried and not done):
-            return "none", "both", "refused" if new else "next to nothing"
+        if tried and not done and new:
+            return "refused", "both", ""
+        if not new:
+            return "none", "both", "next to nothing"
         return "none", "both", "no figure is another one"
 
 
 def sweep(bench, machine, args, write):
     """Rows of the page by parameter."""
     s = Sweep(bench, machine, args.cost, args.experiments)
-    found = [leaf for leaf in leaves(s.text) if float(leaf[2]) != 0 and re.search(args.keys, leaf[1])]
+    felt = felt_on(args.page) if args.unfelt else set()
+    found = [leaf for leaf in leaves(s.text)
+             if float(leaf[2]) != 0 and re.search(args.keys, leaf[1]) and (machine, leaf[1]) not in felt]
     # With values held against their arithmetic nearly all of them move a figure.
     movers = {leaf for leaf in found if re.search(ALONE, leaf[1]) or s.has_values}
     for factor in (1.3, 0.7):
@@ -337,14 +328,17 @@ def sweep(bench, machine, args, write):
 
 # ---- the page ----
 
-WORDS = ("S, P", "K", "live", "A", "none")
+WORDS = ("S, P", "own", "K", "live", "A", "refused", "none")
+UNKNOWN = "not recorded which"
 LEAD = """# Which figures feel the parameters of the machines
 
 Each number of a machine file that is not 0, changed by 30 % (a whole number by one at least): the first figure of kind
 S or P that then fails, at reduced size. A figure fails if it misses its tolerance, or if the machine is refused in the
-middle of its experiment. Where neither S nor P feels a parameter, the row names what does: the figure that it was fitted to
-(K), a figure of structure (A; those called KEY- hold the value against its arithmetic and are here for that alone), a
-program in virtual time (live), or nothing; and why: a class, and the reason. `make mutations` makes the page,
+middle of its experiment. *own*: only figures OWN- of kind S do. They are measured on packets and held against arithmetic
+on the machine file, so they are no evidence of a machine; they show that the model does what the file says. Where none of
+these feels a parameter, the row names what does: the figure that it was fitted to (K), a figure of structure (A; those
+called KEY- compute the value and are here for that alone), a program in virtual time (live), or nothing; and why: a class,
+and the reason. *refused*: with either value there is no machine. `make mutations` makes the page,
 `tests/experiments/mutations.py` tells how.
 """
 
@@ -355,15 +349,22 @@ def read_page(text):
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if len(cells) == 9 and re.match(r"[a-z0-9-]+$", cells[0]) and "." in cells[1]:
-            rows[cells[0], cells[1]] = [cells[2], cells[3], cells[4], cells[5], cells[8]]
+            word = "refused" if cells[5] == "refused" else cells[4]
+            rows[cells[0], cells[1]] = [cells[2], cells[3], word, "" if word == "refused" else cells[5], cells[8]]
     return rows
+
+
+def felt_on(page):
+    """Parameters that a figure S or P feels, of which the page tells which."""
+    return {name for name, row in read_page(page.read_text(encoding="utf-8")).items()
+            if row[2] in ("S, P", "own") and row[3] != UNKNOWN}
 
 
 def reason(machine, key, word, what):
     """(class, reason) of a parameter that neither S nor P feels."""
-    if what == "refused":
+    if word == "refused":
         return "refused", ""
-    if word == "S, P":
+    if word in ("S, P", "own"):
         return "", ""
     if word == "K":
         return "fitted", ""
@@ -414,7 +415,9 @@ def update(page, folder, rows, is_part):
     version = sources_version()
     for name, row in rows.items():
         before = old.get(name)
-        if not (is_part and before and before[0] == row[0] and WORDS.index(before[2]) < WORDS.index(row[2])):
+        is_better = (before and before[0] == row[0] and WORDS.index(before[2]) < WORDS.index(row[2])
+                     and not (before[3] == UNKNOWN and row[2] == "own"))
+        if not (is_part and is_better):
             old[name] = [*row, version]
     page.write_text(page_text(old, folder), encoding="utf-8")
 
@@ -427,7 +430,7 @@ def findings(page, folder):
             yield f"{' '.join(name)}: no row"
         elif rows[name][0] != value:
             yield f"{' '.join(name)}: {value} in the machine file, {rows[name][0]} on the page"
-        elif rows[name][2] not in WORDS or (rows[name][2] != "S, P" and not reason(*name, *rows[name][2:4])[0]):
+        elif rows[name][2] not in WORDS or (rows[name][2] not in ("S, P", "own") and not reason(*name, *rows[name][2:4])[0]):
             yield f"{' '.join(name)}: neither S nor P feels it, and no reason is known"
     for name in set(rows) - set(numbers(folder)):
         yield f"{' '.join(name)}: no such parameter"
@@ -480,6 +483,7 @@ def main():
     parser.add_argument("--cost", type=float, default=1.0)
     parser.add_argument("--experiments", type=lambda text: text.split(","), help="these alone")
     parser.add_argument("--keys", default="", help="parameters with this regular expression alone")
+    parser.add_argument("--unfelt", action="store_true", help="those alone that no figure S or P of the page feels")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve())
     parser.add_argument("--page", type=pathlib.Path)
