@@ -57,6 +57,8 @@ const struct emu_ledger_row emu_ledger[] = {
       "the place of the gap: channels fill by 1.3, links do not", 0 },
 
     { "x1", "router.arbitration", TUNED, "LOAD-1", "five nodes over an edge: none gets nothing", 0 },
+    { "x1", "router.column_buffers", TUNED, "LOAD-2",
+      "latency of a hop under load: packets under way do not wait for a node's link", 0 },
     { "x1", "host.send_ns+host.recv_ns", FITTED, "X1-1", "MPI between nodes in 7.3 us", 0 },
     { "x1", "host.local_ns", FITTED, "X1-1", "MPI within a node in 7.3 us", 0 },
     { "x1", "host.shmem_ns", FITTED, "X1-1", "SHMEM in 3.8 us", 0 },

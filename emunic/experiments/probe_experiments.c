@@ -183,7 +183,7 @@ static const struct probe_row x1[] = {
     { "atomics_on_65_words", PROBE_ATOMICS, .n = 65, .src = 1e3 / 100 },
     { "next_vertex", PROBE_LATENCY, "edge", .src = 2 * 10.3125 - 2.578 + 40 + 1.25 },
     { "two_edges", PROBE_LATENCY, "edge edge", .src = 2 * 10.3125 - 2.578 + 2 * 40 + 1.25 },
-    { "round_trip", PROBE_PERIOD, "edge", "router.vc_units=33", .src = 48 * 1.25 }, /* 40 + 10.31 + 10 */
+    { "round_trip", PROBE_PERIOD, "edge", "router.vc_units=33", .src = 42 * 1.25 }, /* 40 + 2.58 + 10 */
     { "nic", PROBE_PERIOD, "", "links.processor.gbps_per_lane=128", .src = 8 / 0.8 },
     { "words_decided_a_clock_apart", PROBE_PERIOD, "edge", .n = 1, .src = 1.25 },
     { "reception", PROBE_RECEPTION, "edge", STUCK, .src = 4096 / 33 },

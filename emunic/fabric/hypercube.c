@@ -225,6 +225,7 @@ static const struct emu_param hypercube_params[] = {
     { KEY(dimensions), 0, DIMENSIONS_MAX },
     { KEY(nodes_per_vertex), 1, NODES_MAX },
     EMU_LINK_KEYS("edge", EMU_LINK_EDGE, 31),
+    { "router.column_buffers", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, router.column_buffers), 0, 1 },
 };
 
 const struct emu_topology emu_topology_hypercube = {
