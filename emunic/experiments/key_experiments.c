@@ -33,7 +33,6 @@ const struct emu_value emu_values[] = {
     { "bluegene-l", "slq_cycles", "%", 75, "router.fullest_percent" },                 /* 5.2 */
     { "bluegene-l", "priority_for_packets_up_to", "B", 256, "router.response_first" }, /* 5.2 */
     /* No program of the NIC model runs there: an answer with data would be longer than a packet [OUR]. */
-    { "bluegene-l", "answer", "B", 32, "packet.response_header_flits" },
     { "bluegene-l", "outstanding_packets", "packets", 1024, "nic.outstanding_packets" },
     { "bluegene-l", "bte_channels", "1", 4, "nic.bte_channels" },
     { 0 },

@@ -23,7 +23,7 @@
 #define PACKETS     200 /* of a stream, and as many before */
 #define NODES       4096
 #define FILL_PS     UINT64_C(50000000) /* 50 us: all buffers are full */
-#define STREAM_PS   UINT64_C(1000000000000)
+#define STREAM_PS   UINT64_C(100000000000000)
 #define HASHES      16   /* of minimal routes of a pair */
 #define GOOD        1e-5 /* share of packets that a bad link does not break */
 #define WINDOW      4096 /* operations under way */
@@ -38,7 +38,9 @@ struct flow {
     uint32_t src, dst;
     uint32_t units;
     uint8_t mode;
-    uint32_t most; /* packets under way */
+    uint32_t answer_units; /* 0: none */
+    uint32_t n_owed;       /* answers */
+    uint32_t most;         /* packets under way */
     uint32_t under_way, n_sent, n_arrived, n_corrupt;
     uint32_t n;
     uint64_t first_ps, last_ps;
@@ -51,6 +53,14 @@ static bool next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_t
     struct flow *f = ctx;
 
     (void)sim;
+    if (nid == f->dst && traffic_class == EMU_TRAFFIC_RESPONSE && f->n_owed > 0) {
+        packet->dst_nid = f->src;
+        packet->units = (uint16_t)f->answer_units;
+        packet->mode = f->mode;
+        packet->created_ps = now_ps;
+        f->n_owed--;
+        return true;
+    }
     if (nid != f->src || traffic_class != EMU_TRAFFIC_REQUEST || f->n_sent == f->n || f->under_way == f->most)
         return false;
     packet->dst_nid = f->dst;
@@ -67,7 +77,11 @@ static void take_packet(void *ctx, struct emu_sim *sim, uint32_t nid, const stru
 {
     struct flow *f = ctx;
 
-    (void)nid;
+    if (nid == f->dst && f->answer_units > 0) {
+        f->n_owed++;
+        emu_sim_wake(sim, nid, EMU_TRAFFIC_RESPONSE);
+        return;
+    }
     f->n_arrived++;
     f->under_way--;
     f->n_corrupt += (packet->flags & EMU_PACKET_CORRUPT) != 0;
@@ -163,6 +177,7 @@ static double result_of(const struct emu_machine *m, const struct emu_sim *sim, 
     switch (row->what) {
     case PROBE_PERIOD:
     case PROBE_SPREAD:
+    case PROBE_ANSWERED:
         return f->n_arrived < f->n ? NAN : 1e-3 * (double)(f->last_ps - f->first_ps) / (f->n - f->n / 2);
     case PROBE_RECEPTION:
         return held_behind(m, sim, route, route->n_links - 1);
@@ -172,7 +187,7 @@ static double result_of(const struct emu_machine *m, const struct emu_sim *sim, 
         return held_behind(m, sim, route, 0);
     case PROBE_MISSED:
         beside(m, sim, route->links[1], &stats);
-        return f->n_corrupt == 0 ? NAN : (double)stats.crc_errors / f->n_corrupt;
+        return f->n_corrupt == 0 || f->n_arrived < f->n ? NAN : (double)stats.crc_errors / f->n_corrupt;
     default:
         return f->n_arrived < f->n ? NAN : 1e-3 * f->latency_ps / f->n_arrived;
     }
@@ -224,6 +239,10 @@ static double measure_packets(struct emu_exp *x, const struct emu_machine *m, co
     struct emu_sim *sim;
     double got;
 
+    if (row->what == PROBE_ANSWERED) {
+        f.answer_units = format->response_header_flits;
+        f.n = 2 * PACKETS;
+    }
     f.mode = row->what == PROBE_SPREAD ? 0 : EMU_MODE_IN_ORDER;
     if (is_filling(row->what))
         f.n = UINT32_MAX;

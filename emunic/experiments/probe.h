@@ -23,6 +23,7 @@ enum probe {
     PROBE_REPEATED,    /* ns, the same if the first link between routers has broken it once */
     PROBE_PERIOD,      /* ns between two of a stream; NICs have their rates */
     PROBE_SPREAD,      /* ns, the same if packets may take any way */
+    PROBE_ANSWERED,    /* ns between two if each waits for the answer to the one before; NICs as fast as their link */
     PROBE_RECEPTION,   /* packets that a reception buffer takes of a stream, if the NIC takes none */
     PROBE_CHANNEL,     /* packets then behind the first link between routers */
     PROBE_INJECTION,   /* packets then behind the NIC's link */

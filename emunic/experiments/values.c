@@ -23,13 +23,11 @@
 
 /* Those of all machines; a topology has rows of its own. */
 static const struct emu_param common[] = {
-    KEY("links.packet_overhead_flits", router.packet_overhead_flits),
     KEY("links.crc_bits", router.crc_bits),
     KEY("router.packet_units_max", router.packet_units_max),
     KEY("router.fullest_percent", router.fullest_percent),
     KEY("router.response_first", router.response_first),
     KEY("router.load_period_clocks", router.load_period_clocks),
-    KEY("packet.response_header_flits", nic.format.response_header_flits),
     KEY("nic.outstanding_packets", nic.outstanding_packets),
     KEY("nic.fma_descriptors", nic.fma_descriptors),
     KEY("nic.bte_channels", nic.bte_channels),

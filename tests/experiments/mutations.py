@@ -77,7 +77,6 @@ REASONS = (
     (r"router\..*", r".*", CHOICE, "of arbitration: its figures are long runs or orders"),
     (r"routing\.threshold_flits", r".*", OTHER, "tuned by XC-24, which takes 20 s and more"),
     (r"routing\..*", r".*", CHOICE, "of a mode of routing that no published figure uses"),
-    (r"packet\.response_header_flits", r".*", CHOICE, "no figure has answers"),
     (r"nic\.(fma|bte|ce|outstanding)_.*", r".*", LIMIT, "of uGNI programs; no source of this machine has a figure"),
     (r"host\.packet_gap_ns", r"x1|xd1.*", NEUTRAL, "next to nothing: the interface is the limit"),
     (r"host\.duplex_bytes_min", r"xd1-fat-tree", OTHER, "as xd1, whose figures feel it"),
