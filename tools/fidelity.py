@@ -11,7 +11,7 @@ from there. An experiment that takes longer than the limit is listed as not run.
 
 --from takes results of `emunic sim run --json`, too; of the same experiment the last one counts. --keep takes rows of a
 page before: those of full runs whose source, tolerance and kind are still what the experiments say, instead of a
-reduced run of now. --drop names experiments whose model has changed since, which are not kept. The page tells of each
+reduced run of now, and reduced ones of experiments that did not run now. --drop names experiments whose model has changed since, which are not kept. The page tells of each
 row with which version of the sources and at which size it ran. The status is 0 also if a figure failed: the table is
 the result.
 """
@@ -245,7 +245,9 @@ def is_weaker(mine, cells):
 
 
 def kept_figures(page, figures, experiments, dropped, old_run):
-    """Rows of full runs on a page before that are still true of the experiments, with classes of now."""
+    """Rows on a page before that are still true of the experiments, with classes of now: of full runs, and reduced ones
+    of experiments that did not run now."""
+    ran = {experiment_of(f) for f in figures}
     names = {title: machine for machine, title in MACHINES.items()}
     by_id = {e["id"]: e for e in experiments}
     now = {(f.line["id"], f.cells()[1]): f for f in figures}
@@ -253,7 +255,7 @@ def kept_figures(page, figures, experiments, dropped, old_run):
     for heading, cells in rows:
         experiment = by_id.get(re.sub(r"(?<=\d)[a-z]+$", "", cells[0]))
         run = cells[8] if len(cells) == 9 else old_run
-        if not experiment or experiment["id"] in dropped or not run.startswith("full"):
+        if not experiment or experiment["id"] in dropped or not (run.startswith("full") or experiment["id"] not in ran):
             continue
         mine = now.get((cells[0], cells[1]))
         place = experiment["kinds"].find(cells[5][0])
