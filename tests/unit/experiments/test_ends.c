@@ -98,14 +98,14 @@ static struct flows *make_edge(uint32_t n, bool counts_occupancy)
 }
 
 /* 33 flits of 8 bytes carry 256. A node's packets come on one channel of four, so of more than four nodes some share
- * one, and take turns. */
+ * one. Outputs hold what they send, so a channel goes on at once, and each node has its part of the edge. */
 static void test_an_edge_is_full_and_nobody_starves(void **state)
 {
     static const double of_link[9][8] = {
         [1] = { 1 },
         [2] = { 1, 1 },
         [4] = { 1, 1, 1, 1 },
-        [5] = { 0.5, 1, 1, 1, 0.5 },
+        [5] = { 0.8, 0.8, 0.8, 0.8, 0.8 },
         [8] = { 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5 },
     };
 
