@@ -28,6 +28,7 @@
 #include "emunic/experiments/pattern.h"
 
 #define SHARDS       16
+#define GATHERED     256 /* nodes or messages at a time */
 #define START_MAX_PS UINT64_C(1000000000000000000)
 
 /* A response that a node owes. */
@@ -45,6 +46,7 @@ struct node {
     uint32_t outstanding; /* packets without a response */
     uint32_t burst_left;  /* packets of the burst that it is in */
     bool is_sender;
+    bool is_started;        /* else of another process */
     bool is_blocked;        /* by its window, or a message by those that it waits for */
     struct answer *answers; /* owned; a ring */
     uint32_t answers_mask;  /* its size - 1; 0 with NULL */
@@ -121,8 +123,10 @@ void emu_generator_reset(struct emu_generator *gen)
         for (uint32_t b = 0; b < EMU_HISTOGRAM_BUCKETS; b++)
             atomic_store_explicit(&gen->shards[i].buckets[b], 0, memory_order_relaxed);
     }
-    for (uint32_t nid = 0; nid < gen->n_nodes; nid++)
-        gen->nodes[nid].figures = (struct emu_node_figures){ 0 };
+    for (uint32_t nid = 0; nid < gen->n_nodes; nid++) {
+        if (gen->nodes[nid].is_started)
+            gen->nodes[nid].figures = (struct emu_node_figures){ 0 };
+    }
 }
 
 void emu_generator_node(const struct emu_generator *gen, uint32_t nid, struct emu_node_figures *figures_out)
@@ -410,6 +414,85 @@ static void on_lost(void *ctx, struct emu_sim *sim, uint32_t nid, const struct e
         leave_window(gen, sim, nid);
 }
 
+/* ---- several processes ---- */
+
+/* What of a node is asked for afterwards. */
+struct node_row {
+    struct emu_node_figures figures;
+    uint64_t n_created;
+    uint64_t n_messages;
+};
+static_assert(sizeof(struct node_row) % sizeof(uint64_t) == 0, "numbers only");
+
+static void gather_nodes(struct emu_generator *gen, const struct emu_sim *sim, const struct emu_sim_world *world)
+{
+    struct node_row rows[GATHERED];
+
+    for (uint32_t first = 0; first < gen->n_nodes; first += GATHERED) {
+        uint32_t n = gen->n_nodes - first < GATHERED ? gen->n_nodes - first : GATHERED;
+
+        memset(rows, 0, sizeof(rows));
+        for (uint32_t i = 0; i < n; i++) {
+            const struct node *node = &gen->nodes[first + i];
+
+            if (emu_sim_owns(sim, first + i))
+                rows[i] = (struct node_row){ node->figures, node->n_created, node->n_messages };
+        }
+        world->reduce(world->ctx, EMU_SIM_SUM, (uint64_t *)rows, n * sizeof(rows[0]) / sizeof(uint64_t));
+        for (uint32_t i = 0; i < n && world->rank == 0; i++) {
+            struct node *node = &gen->nodes[first + i];
+
+            node->figures = rows[i].figures;
+            node->n_created = rows[i].n_created;
+            node->n_messages = (uint32_t)rows[i].n_messages;
+        }
+    }
+}
+
+static void gather_latencies(struct emu_generator *gen, const struct emu_sim_world *world)
+{
+    for (uint32_t which = 0; which < EMU_LATENCIES; which++) {
+        struct shard *shards = &gen->shards[which * SHARDS];
+        struct emu_histogram all;
+
+        emu_generator_latency(gen, (enum emu_latency)which, &all);
+        world->reduce(world->ctx, EMU_SIM_SUM, (uint64_t *)&all, sizeof(all) / sizeof(uint64_t));
+        if (world->rank != 0)
+            continue;
+        memset((void *)shards, 0, SHARDS * sizeof(*shards));
+        atomic_store_explicit(&shards[0].sum_ps, all.sum_ps, memory_order_relaxed);
+        for (uint32_t b = 0; b < EMU_HISTOGRAM_BUCKETS; b++)
+            atomic_store_explicit(&shards[0].buckets[b], all.buckets[b], memory_order_relaxed);
+    }
+}
+
+/* A message's end is known where it arrives. */
+static void gather_messages(struct emu_generator *gen, const struct emu_sim_world *world)
+{
+    uint64_t done_ps[GATHERED];
+
+    for (size_t first = 0; first < gen->messages.n; first += GATHERED) {
+        size_t n = gen->messages.n - first < GATHERED ? gen->messages.n - first : GATHERED;
+
+        for (size_t i = 0; i < n; i++)
+            done_ps[i] = gen->states[first + i].done_ps;
+        world->reduce(world->ctx, EMU_SIM_MOST, done_ps, n);
+        for (size_t i = 0; i < n; i++)
+            gen->states[first + i].done_ps = done_ps[i];
+    }
+}
+
+void emu_generator_gather(struct emu_generator *gen, const struct emu_sim *sim, const struct emu_sim_world *world)
+{
+    uint64_t is_short = emu_generator_status(gen) < 0;
+
+    gather_nodes(gen, sim, world);
+    gather_latencies(gen, world);
+    gather_messages(gen, world);
+    world->reduce(world->ctx, EMU_SIM_MOST, &is_short, 1);
+    atomic_store_explicit(&gen->is_short_of_memory, is_short != 0, memory_order_relaxed);
+}
+
 /* ---- lifecycle ---- */
 
 static int __attribute__((format(printf, 3, 4))) fail(char *err, size_t err_len, const char *format, ...)
@@ -541,6 +624,7 @@ static void start_node(struct emu_generator *gen, uint32_t nid)
     struct node *node = &gen->nodes[nid];
 
     node->random.state = emu_random_mix(gen->options.seed) ^ emu_random_mix(nid + UINT64_C(0x7261666669636e31));
+    node->is_started = true;
     node->is_sender = !gen->options.senders || gen->options.senders[nid];
     node->gap_ps = gen->options.gap_ps / (gen->options.rates ? gen->options.rates[nid] : 1);
     if (gen->options.gap_ps <= 0)
@@ -549,6 +633,21 @@ static void start_node(struct emu_generator *gen, uint32_t nid)
         node->next_ps = emu_random_below(&node->random, (uint64_t)node->gap_ps + 1);
     else
         node->next_ps = draw_gap(gen, node);
+}
+
+static void forget_nodes(struct emu_generator *gen)
+{
+    gen->options.senders = NULL;
+    gen->options.rates = NULL;
+}
+
+void emu_generator_start(struct emu_generator *gen, const struct emu_sim *sim)
+{
+    for (uint32_t nid = 0; nid < gen->n_nodes; nid++) {
+        if (emu_sim_owns(sim, nid))
+            start_node(gen, nid);
+    }
+    forget_nodes(gen);
 }
 
 int emu_generator_create(const struct emu_machine *m, const struct emu_generator_options *options,
@@ -579,14 +678,14 @@ int emu_generator_create(const struct emu_machine *m, const struct emu_generator
     gen->shards = calloc(EMU_LATENCIES * SHARDS, sizeof(*gen->shards));
     if (!gen->nodes || !gen->shards)
         goto out;
-    for (uint32_t nid = 0; nid < gen->n_nodes; nid++)
+    for (uint32_t nid = 0; nid < gen->n_nodes && !options->is_shared; nid++)
         start_node(gen, nid);
     r = options->pattern == EMU_PATTERN_MESSAGES ? take_messages(gen) : 0;
     /* What was borrowed is not used again. */
     gen->options.messages = (struct emu_messages){ 0 };
-    gen->options.senders = NULL;
-    gen->options.rates = NULL;
     gen->options.sizes.list = NULL;
+    if (!options->is_shared)
+        forget_nodes(gen);
     gen->traffic = (struct emu_traffic){ .ctx = gen, .next = on_next, .delivered = on_delivered, .lost = on_lost };
 out:
     if (r < 0) {

@@ -143,6 +143,9 @@ struct emu_generator_options {
     /* CUSTOM: the destination of the next packet, or EMU_NOBODY: this node sends no more. Pure but for `random`. */
     uint32_t (*pick)(void *ctx, struct emu_random *random, uint32_t src_nid);
     void *pick_ctx;
+
+    bool
+        is_shared; /* several processes simulate: emu_generator_start() starts each one's nodes, reads senders, rates */
 };
 
 struct emu_generator;
@@ -160,6 +163,12 @@ void emu_generator_destroy(struct emu_generator *gen); /* NULL is fine */
 
 /* For emu_sim_create(); lives as long as the generator. One simulation per generator. */
 const struct emu_traffic *emu_generator_traffic(const struct emu_generator *gen);
+
+/* With is_shared, before the first run: the nodes that the simulation has here. Those of others take no memory. */
+void emu_generator_start(struct emu_generator *gen, const struct emu_sim *sim);
+
+/* With is_shared, once, behind the last run: process 0 hears of all nodes, latencies and messages. All call it. */
+void emu_generator_gather(struct emu_generator *gen, const struct emu_sim *sim, const struct emu_sim_world *world);
 
 /* 0, or -ENOMEM: responses are missing because there was no memory for them; the run is worth nothing. */
 int emu_generator_status(const struct emu_generator *gen);

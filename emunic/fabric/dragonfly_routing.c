@@ -1035,4 +1035,5 @@ const struct emu_routing emu_routing_dragonfly = {
     .dependencies = visit_dependencies,
     .reads_router = true,
     .reads_loads = true,
+    .reads_far_loads = true,
 };

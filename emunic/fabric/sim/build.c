@@ -3,9 +3,10 @@
  * Building a simulation from a machine, and taking it apart.
  *
  * Links with the same class, lanes and wire share a struct link_kind. Channels are numbered router by router, within a
- * router by link id. Routers are split in contiguous ranges of nearly equal length, one per thread; a window is the
- * shortest time, over all links between two ranges, after which a head or a credit that leaves one range reaches the
- * other.
+ * router by link id. Routers are split in contiguous ranges, one per thread (split.c).
+ *
+ * Of several processes each numbers the whole machine and builds its own part. The arrays have an entry for everything,
+ * so that an index means the same in all processes, and memory only where something was written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -75,22 +76,6 @@ int sim_kind_of(struct emu_sim *sim, const struct emu_link *link, uint32_t lanes
     return (int)sim->n_kinds++;
 }
 
-/* Could a packet of full size ever enter each channel? */
-static bool kind_is_sound(const struct emu_sim *sim, const struct link_kind *kind)
-{
-    if (kind->n_vcs == 0 || kind->n_vcs > EMU_VCS_MAX)
-        return false;
-    if (kind->bubble_vcs != 0 && sim->p.shared_units > 0)
-        return false; /* the rule is about room that nobody else can take */
-    for (uint32_t vc = 0; vc < kind->n_vcs; vc++) {
-        uint32_t least = (kind->bubble_vcs >> vc & 1) != 0 ? 2 * sim->full_tokens : sim->full_tokens;
-
-        if (kind->capacity_tokens[vc] < least || kind->capacity_tokens[vc] > INT16_MAX)
-            return false;
-    }
-    return true;
-}
-
 /* ---- the network ---- */
 
 static bool has_reception_buffers(const struct emu_sim *sim)
@@ -105,128 +90,173 @@ static int16_t reception_tokens(const struct emu_sim *sim)
                                         INT16_MAX; /* it takes what comes */
 }
 
-static int build_links(struct emu_sim *sim)
+/* Links out of this process, into it, and within it. */
+static int hold(struct emu_sim *sim, uint32_t id)
 {
-    const struct emu_machine *m = sim->m;
+    struct sim_links *held = sim->held;
 
-    if (reception_tokens(sim) < (int)sim->full_tokens)
-        return -EINVAL;
-
-    for (uint32_t id = 0; id < m->n_links; id++) {
-        struct out_link *out = &sim->outs[id];
-        struct emu_link link;
-        int kind;
-
-        (void)emu_link_get(m, id, &link);
-        kind = sim_kind_of(sim, &link, link.lanes);
-        if (kind < 0)
-            return kind;
-        if (!kind_is_sound(sim, &sim->kinds[kind]))
-            return -EINVAL;
-        *out = (struct out_link){
-            .from = link.from.index,
-            .to = link.to.index, /* of a router's: to its channel, below */
-            .kind = (uint16_t)kind,
-            .turn = UINT16_MAX,
-            .flags = OUT_IS_UP,
-            .bubble_vcs = sim->kinds[kind].bubble_vcs,
-        };
-        for (uint32_t vc = 0; vc < sim->kinds[kind].n_vcs; vc++)
-            out->tokens[vc] = (int16_t)sim->kinds[kind].capacity_tokens[vc];
-        if (link.to.kind == EMU_END_ROUTER)
-            out->shared_tokens = (uint16_t)(sim->p.shared_units / sim->p.token_units);
-        if (sim->kinds[kind].n_vcs > sim->vcs_of_link_max)
-            sim->vcs_of_link_max = sim->kinds[kind].n_vcs;
-        sim->ins[id] = (struct in_link){ .kind = (uint16_t)kind };
-        if (link.to.kind == EMU_END_NIC) {
-            out->flags |= OUT_TO_NIC;
-            for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++)
-                out->tokens[vc] = reception_tokens(sim);
-            sim->nic_router[link.to.index] = link.from.index;
-            continue;
-        }
-        sim->ins[id].router = link.to.index;
-        if (link.from.kind == EMU_END_NIC) {
-            out->flags |= OUT_FROM_NIC;
-            sim->ins[id].flags |= IN_IS_ENTERING;
-            sim->nics[link.from.index].link = id;
-        } else {
-            struct router *from = &sim->routers[link.from.index];
-
-            if (from->n_outputs++ == 0)
-                from->first_out = id;
-            if (from->n_near_outs < 8 && id == from->first_out + from->n_near_outs)
-                from->n_near_outs++;
-        }
-        if (sim->routers[link.to.index].n_vcs + sim->kinds[kind].n_vcs > UINT16_MAX)
-            return -EINVAL;
-        sim->routers[link.to.index].n_vcs = (uint16_t)(sim->routers[link.to.index].n_vcs + sim->kinds[kind].n_vcs);
+    if (sim->n_held > 0 && held[sim->n_held - 1].end == id) {
+        held[sim->n_held - 1].end++;
+        return 0;
     }
+    if ((sim->n_held & (sim->n_held - 1)) == 0) { /* full: as long as a power of two */
+        held = realloc(held, (sim->n_held == 0 ? 1 : 2 * (size_t)sim->n_held) * sizeof(*held));
+        if (!held)
+            return -ENOMEM;
+        sim->held = held;
+    }
+    held[sim->n_held++] = (struct sim_links){ id, id + 1 };
     return 0;
 }
 
-static int build_channels(struct emu_sim *sim)
+static void build_out(struct emu_sim *sim, uint32_t id, const struct emu_link *link, uint16_t kind)
+{
+    struct out_link *out = &sim->outs[id];
+
+    *out = (struct out_link){
+        .from = link->from.index,
+        .to = link->to.index, /* of a router's: to its channel, below */
+        .kind = kind,
+        .turn = UINT16_MAX,
+        .flags = OUT_IS_UP | OUT_IS_OWN,
+        .bubble_vcs = sim->kinds[kind].bubble_vcs,
+    };
+    for (uint32_t vc = 0; vc < sim->kinds[kind].n_vcs; vc++)
+        out->tokens[vc] = (int16_t)sim->kinds[kind].capacity_tokens[vc];
+    if (link->to.kind == EMU_END_NIC) {
+        out->flags |= OUT_TO_NIC;
+        for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++)
+            out->tokens[vc] = reception_tokens(sim);
+        return;
+    }
+    out->shared_tokens = (uint16_t)(sim->p.shared_units / sim->p.token_units);
+    out->part = (uint8_t)sim_part_of(sim, link->to.index);
+    if (link->from.kind == EMU_END_NIC) {
+        out->flags |= OUT_FROM_NIC;
+        sim->nics[link->from.index].link = id;
+    } else {
+        struct router *from = &sim->routers[link->from.index];
+
+        sim->parts[from->part].own_link = id;
+        if (from->n_outputs++ == 0)
+            from->first_out = id;
+        if (from->n_near_outs < 8 && id == from->first_out + from->n_near_outs)
+            from->n_near_outs++;
+    }
+}
+
+static void build_in(struct emu_sim *sim, uint32_t id, const struct emu_link *link, uint16_t kind)
+{
+    struct router *r = &sim->routers[link->to.index];
+
+    sim->ins[id] = (struct in_link){
+        .kind = kind, .router = link->to.index, .part = r->part, .flags = IN_IS_OWN, .first_vc = r->first_vc + r->n_vcs
+    };
+    r->n_vcs = (uint16_t)(r->n_vcs + sim->kinds[kind].n_vcs);
+    if (link->from.kind == EMU_END_NIC)
+        sim->ins[id].flags |= IN_IS_ENTERING;
+    else
+        sim->ins[id].part = (uint8_t)sim_part_of(sim, link->from.index);
+    if ((sim->outs[id].flags & OUT_IS_OWN) != 0)
+        sim->outs[id].to = sim->ins[id].first_vc;
+}
+
+static int build_link(struct emu_sim *sim, uint32_t id)
+{
+    struct emu_link link;
+    bool is_out, is_in;
+    uint16_t kind;
+
+    (void)emu_link_get(sim->m, id, &link);
+    if (link.to.kind == EMU_END_NIC)
+        sim->nic_router[link.to.index] = link.from.index;
+    is_out = sim_is_own(sim, link.from.kind == EMU_END_NIC ? link.to.index : link.from.index);
+    is_in = link.to.kind == EMU_END_ROUTER && sim_is_own(sim, link.to.index);
+    if (!is_out && !is_in)
+        return 0;
+    kind = (uint16_t)sim_kind_of(sim, &link, link.lanes); /* is there */
+    if (is_out)
+        build_out(sim, id, &link, kind);
+    if (is_in)
+        build_in(sim, id, &link, kind);
+    else if (link.to.kind == EMU_END_NIC)
+        sim->ins[id] = (struct in_link){ .kind = kind };
+    return hold(sim, id);
+}
+
+static int build_links(struct emu_sim *sim)
 {
     const struct emu_machine *m = sim->m;
+    int r = 0;
 
-    for (uint32_t i = 0; i < m->n_routers; i++) {
-        struct router *r = &sim->routers[i];
-
-        r->random.state = emu_random_mix(sim->options.seed ^ emu_random_mix(i + 1));
-        r->is_up = true;
-        r->first_nid = SIM_NONE;
-        r->first_vc = sim->n_vcs;
-        r->first_word = sim->n_words;
-        sim->n_vcs += r->n_vcs;
-        sim->n_words += r->n_vcs > 64 ? (r->n_vcs + 63u) / 64 : 0;
-        if (r->n_vcs > sim->vcs_of_router_max)
-            sim->vcs_of_router_max = r->n_vcs;
-        r->n_vcs = 0; /* counted again below */
+    if (reception_tokens(sim) < (int)sim->full_tokens)
+        return -EINVAL;
+    for (uint32_t id = 0; id < m->n_links && r == 0; id++)
+        r = build_link(sim, id);
+    for (uint32_t nid = m->n_nodes; nid-- > 0;) {
+        if (sim_is_own(sim, sim->nic_router[nid]))
+            sim->routers[sim->nic_router[nid]].first_nid = nid;
     }
-    for (uint32_t nid = m->n_nodes; nid-- > 0;)
-        sim->routers[sim->nic_router[nid]].first_nid = nid;
-    sim->sent = sim_array(NULL, 0, sim_out_vc(sim, m->n_links, 0) * sizeof(*sim->sent));
-    sim->wanted = sim_array(NULL, 0, sim_out_vc(sim, m->n_links, 0) * sizeof(*sim->wanted));
-    sim->heads = sim_array(NULL, 0, sim->n_words * sizeof(*sim->heads));
-    if (sim->options.count_occupancy)
-        sim->occupancy = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->occupancy));
-    if (!sim->sent || !sim->wanted || !sim->heads || (sim->options.count_occupancy && !sim->occupancy))
-        return -ENOMEM;
-    for (uint32_t id = 0; id < m->n_links; id++) {
-        struct in_link *in = &sim->ins[id];
-        struct router *r = &sim->routers[in->router];
-        const struct link_kind *kind = &sim->kinds[in->kind];
+    return r;
+}
 
-        if ((sim->outs[id].flags & OUT_TO_NIC) != 0)
-            continue;
-        in->first_vc = r->first_vc + r->n_vcs;
-        sim->outs[id].to = in->first_vc;
-        r->n_vcs = (uint16_t)(r->n_vcs + kind->n_vcs);
+/* All routers are numbered, and so their channels; this process's exist. */
+static void build_routers(struct emu_sim *sim, const uint32_t *n_vcs)
+{
+    for (uint32_t i = 0; i < sim->m->n_routers; i++) {
+        if (sim_is_own(sim, i)) {
+            struct router *r = &sim->routers[i];
+
+            r->random.state = emu_random_mix(sim->options.seed ^ emu_random_mix(i + 1));
+            r->is_up = true;
+            r->first_nid = SIM_NONE;
+            r->first_vc = sim->n_vcs;
+            r->first_word = sim->n_words;
+            if (i == sim->first_router)
+                sim->first_own_vc = sim->n_vcs;
+            sim->n_own_vcs += n_vcs[i];
+        }
+        sim->n_vcs += n_vcs[i];
+        sim->n_words += n_vcs[i] > 64 ? (n_vcs[i] + 63u) / 64 : 0;
+        if (n_vcs[i] > sim->vcs_of_router_max)
+            sim->vcs_of_router_max = n_vcs[i];
     }
-    return 0;
+}
+
+/* Large pages for what will be used of an array by link. */
+static void wish_links(const struct emu_sim *sim, void *array, size_t bytes_each)
+{
+    for (uint32_t i = 0; i < sim->n_held; i++)
+        sim_array_wish(array, sim->held[i].first * bytes_each, sim->held[i].end * bytes_each);
 }
 
 /* The channels themselves, when partitions are known. */
 static int build_queues(struct emu_sim *sim)
 {
     const struct emu_machine *m = sim->m;
+    size_t first_vc = sim->first_own_vc;
 
     if (sim->n_vcs * sizeof(*sim->vcs) > (size_t)m->n_nodes * QUEUE_BYTES_PER_NODE_MAX) {
         sim->vc_index = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->vc_index));
         if (!sim->vc_index)
             return -ENOMEM;
-        for (uint32_t i = 0; i < sim->n_vcs; i++)
+        sim_array_wish(sim->vc_index, first_vc * sizeof(*sim->vc_index),
+                       (first_vc + sim->n_own_vcs) * sizeof(*sim->vc_index));
+        for (size_t i = first_vc; i < first_vc + sim->n_own_vcs; i++)
             sim->vc_index[i] = SIM_NONE;
         return 0;
     }
     sim->vcs = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->vcs));
     if (!sim->vcs)
         return -ENOMEM;
-    for (uint32_t id = 0; id < m->n_links; id++) {
-        const struct in_link *in = &sim->ins[id];
+    sim_array_wish(sim->vcs, first_vc * sizeof(*sim->vcs), (first_vc + sim->n_own_vcs) * sizeof(*sim->vcs));
+    for (uint32_t i = 0; i < sim->n_held; i++) {
+        for (uint32_t id = sim->held[i].first; id < sim->held[i].end; id++) {
+            const struct in_link *in = &sim->ins[id];
 
-        for (uint32_t vc = 0; (sim->outs[id].flags & OUT_TO_NIC) == 0 && vc < sim->kinds[in->kind].n_vcs; vc++)
-            sim->vcs[in->first_vc + vc] = sim_vc_new(sim, id, vc);
+            for (uint32_t vc = 0; (in->flags & IN_IS_OWN) != 0 && vc < sim->kinds[in->kind].n_vcs; vc++)
+                sim->vcs[in->first_vc + vc] = sim_vc_new(sim, id, vc);
+        }
     }
     for (uint32_t i = 0; i < sim->n_parts; i++)
         sim->parts[i].vcs = sim->vcs;
@@ -281,10 +311,12 @@ static int build_part(struct emu_sim *sim, struct part *part, uint32_t n_nodes)
     part->looks = calloc(part->looks_max, sizeof(*part->looks));
     part->requests = calloc(part->looks_max, sizeof(*part->requests));
     part->losers = calloc(part->looks_max, sizeof(struct in_vc *));
-    part->out = calloc(sim->n_parts, sizeof(*part->out));
+    part->out = calloc(sim_n_outboxes(sim), sizeof(*part->out));
     if (!part->routers || !part->nics || !part->requests || !part->candidates || !part->winners || !part->looks ||
         !part->losers || !part->out)
         return -ENOMEM;
+    for (uint32_t i = 0; i < sim_n_outboxes(sim); i++)
+        part->out[i].first_slot = UINT64_MAX;
     part->view = (struct emu_route_view){
         .machine = sim->m,
         .faults = sim->faults,
@@ -300,57 +332,51 @@ static int build_part(struct emu_sim *sim, struct part *part, uint32_t n_nodes)
     return 0;
 }
 
+/* Where the routers of each part are; which are this process's. */
+static int place_parts(struct emu_sim *sim, const struct sim_survey *survey)
+{
+    uint32_t size = !sim->world ? 1 : sim->world->calls->size;
+    uint32_t rank = !sim->world ? 0 : sim->world->calls->rank;
+    uint32_t n = sim->n_parts * size;
+    uint32_t *bounds = calloc(n + 1, sizeof(*bounds));
+
+    sim->parts = aligned_alloc(64, (sim->n_parts * sizeof(*sim->parts) + 63) / 64 * 64);
+    if (!sim->parts || !bounds) {
+        free(bounds);
+        return -ENOMEM;
+    }
+    sim_split(sim, survey, n, bounds);
+    for (uint32_t i = 0; i < sim->n_parts; i++) {
+        uint32_t number = rank * sim->n_parts + i;
+
+        sim->parts[i] = (struct part){ .first_router = bounds[number], .end_router = bounds[number + 1] };
+        for (uint32_t j = bounds[number]; j < bounds[number + 1]; j++)
+            sim->routers[j].part = (uint8_t)i;
+    }
+    sim->first_router = bounds[rank * sim->n_parts];
+    sim->n_own_routers = bounds[(rank + 1) * sim->n_parts] - sim->first_router;
+    for (uint32_t i = 0; sim->world && i <= size; i++)
+        sim->world->bounds[i] = bounds[i * sim->n_parts];
+    free(bounds);
+    return 0;
+}
+
 static int build_parts(struct emu_sim *sim)
 {
     const struct emu_machine *m = sim->m;
-    uint64_t shortest_ps = UINT64_MAX;
-    uint32_t *n_nodes;
+    uint32_t *n_nodes = calloc(sim->n_parts, sizeof(*n_nodes));
     int r = 0;
 
-    n_nodes = calloc(sim->n_parts, sizeof(*n_nodes));
-    sim->parts = aligned_alloc(64, (sim->n_parts * sizeof(*sim->parts) + 63) / 64 * 64);
-    if (!sim->parts || !n_nodes) {
-        free(n_nodes);
+    if (!n_nodes)
         return -ENOMEM;
+    for (uint32_t nid = 0; nid < m->n_nodes; nid++) {
+        if (sim_is_own(sim, sim->nic_router[nid]))
+            n_nodes[sim->routers[sim->nic_router[nid]].part]++;
     }
-    for (uint32_t i = 0; i < sim->n_parts; i++) {
-        sim->parts[i] = (struct part){
-            .first_router = (uint32_t)((uint64_t)m->n_routers * i / sim->n_parts),
-            .end_router = (uint32_t)((uint64_t)m->n_routers * (i + 1) / sim->n_parts),
-        };
-        for (uint32_t j = sim->parts[i].first_router; j < sim->parts[i].end_router; j++)
-            sim->routers[j].part = (uint8_t)i;
-    }
-    for (uint32_t nid = 0; nid < m->n_nodes; nid++)
-        n_nodes[sim->routers[sim->nic_router[nid]].part]++;
     for (uint32_t i = 0; i < sim->n_parts && r == 0; i++)
         r = build_part(sim, &sim->parts[i], n_nodes[i]);
     free(n_nodes);
-    if (r < 0)
-        return r;
-
-    for (uint32_t id = 0; id < m->n_links; id++) {
-        struct out_link *out = &sim->outs[id];
-        const struct link_kind *k = &sim->kinds[out->kind];
-        uint64_t credit_ps = k->wire_ps + sim->unit_ps;
-
-        if ((out->flags & OUT_FROM_NIC) == 0)
-            sim->parts[sim->routers[out->from].part].own_link = id;
-        if ((out->flags & OUT_TO_NIC) != 0)
-            continue;
-        out->part = sim->routers[sim->ins[id].router].part;
-        sim->ins[id].part = (out->flags & OUT_FROM_NIC) != 0 ? out->part : sim->routers[out->from].part;
-        if (out->part == sim->ins[id].part)
-            continue;
-        if (k->head_ps < shortest_ps)
-            shortest_ps = k->head_ps;
-        if (credit_ps < shortest_ps)
-            shortest_ps = credit_ps;
-    }
-    if (shortest_ps > UINT64_C(1000) * sim->clock_ps)
-        shortest_ps = UINT64_C(1000) * sim->clock_ps;
-    sim->window_slots = shortest_ps / sim->clock_ps > 1 ? shortest_ps / sim->clock_ps : 1;
-    return 0;
+    return r;
 }
 
 /* ---- what depends on all kinds of links ---- */
@@ -404,8 +430,11 @@ static bool is_plain(const struct emu_sim *sim)
 static void wake_all(struct emu_sim *sim)
 {
     for (uint32_t nid = 0; nid < sim->m->n_nodes; nid++) {
-        struct part *part = &sim->parts[sim->routers[sim->nic_router[nid]].part];
+        struct part *part;
 
+        if (!emu_sim_owns(sim, nid))
+            continue;
+        part = &sim->parts[sim->routers[sim->nic_router[nid]].part];
         sim->nics[nid].awake = (1u << EMU_TRAFFIC_CLASSES) - 1;
         sim->nics[nid].is_up = 1;
         for (uint32_t c = 0; c < EMU_TRAFFIC_CLASSES; c++)
@@ -429,7 +458,8 @@ static uint64_t nic_unit_ps(const struct emu_sim *sim, uint32_t cycles)
                       ((uint64_t)sim->m->params.nic.clock_mhz * sim->p.packet_units_max));
 }
 
-/* The arrays that have an entry per link, router or node. */
+/* The arrays that have an entry per link, router or node: each as if the whole machine were here, and in memory what
+ * this process uses of it. */
 static int make_arrays(struct emu_sim *sim)
 {
     const struct emu_machine *m = sim->m;
@@ -461,17 +491,94 @@ static int build_ends(struct emu_sim *sim)
     return !sim->drained_ps ? -ENOMEM : 0;
 }
 
+/* What has an entry per link and channel, or is asked for by options. */
+static int make_counters(struct emu_sim *sim)
+{
+    size_t n = sim_out_vc(sim, sim->m->n_links, 0);
+
+    sim->sent = sim_array(NULL, 0, n * sizeof(*sim->sent));
+    sim->wanted = sim_array(NULL, 0, n * sizeof(*sim->wanted));
+    sim->heads = sim_array(NULL, 0, sim->n_words * sizeof(*sim->heads));
+    if (sim->options.count_occupancy)
+        sim->occupancy = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->occupancy));
+    if (!sim->sent || !sim->wanted || !sim->heads || (sim->options.count_occupancy && !sim->occupancy))
+        return -ENOMEM;
+    return 0;
+}
+
+static void wish_pages(struct emu_sim *sim)
+{
+    size_t each = sim->vcs_of_link_max;
+
+    wish_links(sim, sim->outs, sizeof(*sim->outs));
+    wish_links(sim, sim->ins, sizeof(*sim->ins));
+    wish_links(sim, sim->free_ps, sizeof(*sim->free_ps));
+    wish_links(sim, sim->stalls, sizeof(*sim->stalls));
+    wish_links(sim, sim->ports, sizeof(*sim->ports));
+    wish_links(sim, sim->sent, each * sizeof(*sim->sent));
+    wish_links(sim, sim->wanted, each * sizeof(*sim->wanted));
+    wish_links(sim, sim->loads, EMU_TRAFFIC_CLASSES * sizeof(*sim->loads));
+}
+
+/* Whose routers are which, and their numbers. */
+static int build_places(struct emu_sim *sim)
+{
+    struct sim_survey survey = { 0 };
+    int r = sim_survey(sim, &survey);
+
+    if (r == 0)
+        r = build_times(sim);
+    if (r == 0)
+        r = make_arrays(sim);
+    if (r == 0)
+        r = place_parts(sim, &survey);
+    if (r == 0)
+        build_routers(sim, survey.n_vcs);
+    if (r == 0 && sim->world)
+        sim->world->machine_hash = survey.machine_hash;
+    sim_survey_fini(&survey);
+    return r;
+}
+
+static int build_world(struct emu_sim *sim)
+{
+    return !sim->world ? 0 : sim_world_build(sim);
+}
+
 /* All steps; each needs what those before it have built. */
 static int build(struct emu_sim *sim)
 {
     static int (*const steps[])(struct emu_sim *) = {
-        make_arrays, build_links, build_channels, build_marks, build_times, build_parts, build_queues, build_ends,
+        build_places, build_links, make_counters, build_marks, build_parts, build_queues, build_ends, build_world,
     };
     int r = 0;
 
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r == 0; i++)
         r = steps[i](sim);
     return r;
+}
+
+/* Other processes, if there are. */
+static int make_world(struct emu_sim *sim)
+{
+    const struct emu_sim_world *calls = sim->options.world;
+
+    if (!calls || calls->size == 1)
+        return 0;
+    sim->world = calloc(1, sizeof(*sim->world));
+    if (!sim->world)
+        return -ENOMEM;
+    sim->world->calls = calls;
+    sim->world->bounds = calloc((size_t)calls->size + 1, sizeof(*sim->world->bounds));
+    return !sim->world->bounds ? -ENOMEM : 0;
+}
+
+/* Threads of all processes together, if they can be told apart. */
+static bool is_few(const struct emu_machine *m, const struct emu_sim_world *world, uint32_t n_threads)
+{
+    uint64_t size = !world ? 1 : world->size;
+
+    return size * n_threads <= m->n_routers && n_threads + (size > 1 ? size : 0) <= EMU_SIM_PARTS_MAX;
 }
 
 int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faults, const struct emu_traffic *traffic,
@@ -483,8 +590,7 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
 
     if (!m->topology->routing)
         return -ENOTSUP;
-    if (n_threads > m->n_routers || n_threads > SIM_PARTS_MAX || !traffic->next || !traffic->delivered ||
-        m->n_links > SIM_LINKS_MAX)
+    if (!is_few(m, options->world, n_threads) || !traffic->next || !traffic->delivered || m->n_links > SIM_LINKS_MAX)
         return -EINVAL;
     sim = calloc(1, sizeof(*sim));
     if (!sim)
@@ -500,12 +606,16 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     sim->full_tokens = sim_tokens(sim, sim->p.packet_units_max);
     sim->options_stride = options_stride(sim->routing);
     sim->n_parts = n_threads;
+    sim->has_faults = faults;
     sim->is_large = m->n_links * sizeof(*sim->outs) > LARGE_LINK_BYTES;
-    r = build(sim);
+    r = make_world(sim);
+    if (r == 0)
+        r = build(sim);
     if (r < 0) {
         emu_sim_destroy(sim);
         return r;
     }
+    wish_pages(sim);
     sim->is_plain = is_plain(sim);
     wake_all(sim);
     if (faults)
@@ -517,7 +627,7 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
 static void destroy_part(const struct emu_sim *sim, struct part *part)
 {
     if (part->out) {
-        for (uint32_t i = 0; i < sim->n_parts; i++) {
+        for (uint32_t i = 0; i < sim_n_outboxes(sim); i++) {
             free(part->out[i].arrivals);
             free(part->out[i].credits);
         }
@@ -532,10 +642,10 @@ static void destroy_part(const struct emu_sim *sim, struct part *part)
     free(part->nics);
     free(part->reports);
     free(part->routers);
-    free(part->options);
+    sim_array_free(part->options);
     if (part->vcs != sim->vcs)
-        free(part->vcs);
-    free(part->cells);
+        sim_array_free(part->vcs);
+    sim_array_free(part->cells);
     emu_wheel_fini(&part->wheel);
 }
 
@@ -547,26 +657,28 @@ void emu_sim_destroy(struct emu_sim *sim)
         destroy_part(sim, &sim->parts[i]);
     free(sim->parts);
     free(sim->errors);
-    free(sim->occupancy);
-    free(sim->nic_router);
-    free(sim->nics);
-    free(sim->drained_ps);
-    free(sim->loads);
-    free(sim->routers);
-    free(sim->heads);
+    sim_array_free(sim->occupancy);
+    sim_array_free(sim->nic_router);
+    sim_array_free(sim->nics);
+    sim_array_free(sim->drained_ps);
+    sim_array_free(sim->loads);
+    sim_array_free(sim->routers);
+    sim_array_free(sim->heads);
     free(sim->mark_members);
-    free(sim->vcs);
-    free(sim->vc_index);
-    free(sim->sent);
-    free(sim->wanted);
-    free(sim->stalls);
+    sim_array_free(sim->vcs);
+    sim_array_free(sim->vc_index);
+    sim_array_free(sim->sent);
+    sim_array_free(sim->wanted);
+    sim_array_free(sim->stalls);
     free(sim->epochs);
     sim_paths_free(sim->paths);
-    free(sim->ports);
-    free(sim->ins);
-    free(sim->free_ps);
-    free(sim->outs);
+    sim_array_free(sim->ports);
+    sim_array_free(sim->ins);
+    sim_array_free(sim->free_ps);
+    sim_array_free(sim->outs);
     free(sim->kinds);
+    free(sim->held);
+    sim_world_fini(sim->world);
     emu_fault_map_destroy(sim->faults);
     free(sim);
 }

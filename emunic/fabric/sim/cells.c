@@ -10,6 +10,10 @@
 
 #include "emunic/fabric/sim/state.h"
 
+#define ARRAY_ALIGN 64
+#define SMALL_PAGE  ((size_t)4 << 10)
+#define LARGE_PAGE  ((size_t)2 << 20)
+
 void *sim_grown(void *memory, size_t bytes)
 {
     void *bigger = realloc(memory, bytes);
@@ -19,22 +23,82 @@ void *sim_grown(void *memory, size_t bytes)
     return bigger;
 }
 
-/* The machine's arrays are read at random, so most of a large machine's time goes to address translation unless its
- * pages are large. */
-void *sim_array(void *old, size_t old_bytes, size_t bytes)
+/* Before each array. */
+struct array_head {
+    void *memory;
+    size_t mapped_bytes; /* 0: from malloc */
+    uint64_t reserved[6];
+};
+static_assert(sizeof(struct array_head) == ARRAY_ALIGN, "the array behind it is aligned as it is");
+
+static struct array_head *head_of(void *array)
 {
-    const size_t page = (size_t)2 << 20;
+    return (struct array_head *)((char *)array - sizeof(struct array_head));
+}
+
+/* Of whole pages that are zero until they are written, on a border of large ones. */
+static char *map_array(size_t bytes)
+{
+    size_t tail = (bytes + SMALL_PAGE - 1) / SMALL_PAGE * SMALL_PAGE;
+    size_t room = SMALL_PAGE + LARGE_PAGE + tail;
+    char *memory = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     char *array;
 
-    if (posix_memalign((void **)&array, bytes < page ? 64 : page, bytes > 0 ? bytes : 1) != 0)
+    if (memory == MAP_FAILED)
         return NULL;
-    if (bytes >= page)
-        (void)madvise(array, bytes / page * page, MADV_HUGEPAGE); /* a wish */
-    if (old_bytes > 0)
-        memcpy(array, old, old_bytes);
-    memset(array + old_bytes, 0, bytes - old_bytes);
-    free(old);
+    array = (char *)(((uintptr_t)memory + SMALL_PAGE + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE);
+    if (array - SMALL_PAGE > memory)
+        (void)munmap(memory, (size_t)(array - SMALL_PAGE - memory));
+    if (array + tail < memory + room)
+        (void)munmap(array + tail, (size_t)(memory + room - array - tail));
+    *head_of(array) = (struct array_head){ .memory = array - SMALL_PAGE, .mapped_bytes = SMALL_PAGE + tail };
     return array;
+}
+
+static char *small_array(size_t bytes)
+{
+    char *memory;
+
+    if (posix_memalign((void **)&memory, ARRAY_ALIGN, ARRAY_ALIGN + bytes) != 0)
+        return NULL;
+    memset(memory, 0, ARRAY_ALIGN + bytes);
+    head_of(memory + ARRAY_ALIGN)->memory = memory;
+    return memory + ARRAY_ALIGN;
+}
+
+void *sim_array(void *old, size_t old_bytes, size_t bytes)
+{
+    char *array = bytes < LARGE_PAGE ? small_array(bytes) : map_array(bytes);
+
+    if (!array)
+        return NULL;
+    if (old_bytes > 0) {
+        sim_array_wish(array, 0, bytes);
+        memcpy(array, old, old_bytes);
+    }
+    sim_array_free(old);
+    return array;
+}
+
+/* The machine's arrays are read at random, so most of a large machine's time goes to address translation unless its
+ * pages are large. No more than was asked for: the rest may belong to another process, and be empty here. */
+void sim_array_wish(void *array, size_t first_byte, size_t end_byte)
+{
+    size_t first = (first_byte + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    size_t end = end_byte / LARGE_PAGE * LARGE_PAGE;
+
+    if (array && first < end && head_of(array)->mapped_bytes != 0)
+        (void)madvise((char *)array + first, end - first, MADV_HUGEPAGE);
+}
+
+void sim_array_free(void *array)
+{
+    if (!array)
+        return;
+    if (head_of(array)->mapped_bytes != 0)
+        (void)munmap(head_of(array)->memory, head_of(array)->mapped_bytes);
+    else
+        free(head_of(array)->memory);
 }
 
 static void *array_grown(void *old, size_t old_bytes, size_t bytes)

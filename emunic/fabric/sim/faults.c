@@ -134,9 +134,11 @@ static void set_kind(struct emu_sim *sim, uint32_t link, uint16_t kind)
 {
     struct in_link *in = &sim->ins[link];
 
-    sim->outs[link].kind = kind;
-    in->kind = kind;
-    for (uint32_t vc = 0; (sim->outs[link].flags & OUT_TO_NIC) == 0 && vc < sim->kinds[kind].n_vcs; vc++) {
+    if ((sim->outs[link].flags & OUT_IS_OWN) != 0)
+        sim->outs[link].kind = kind;
+    if ((in->flags & IN_IS_OWN) != 0 || (sim->outs[link].flags & OUT_TO_NIC) != 0)
+        in->kind = kind;
+    for (uint32_t vc = 0; (in->flags & IN_IS_OWN) != 0 && vc < sim->kinds[kind].n_vcs; vc++) {
         uint32_t index = sim_vc_index(sim, in->first_vc + vc);
 
         if (index != SIM_NONE)
@@ -144,25 +146,33 @@ static void set_kind(struct emu_sim *sim, uint32_t link, uint16_t kind)
     }
 }
 
+static void set_link(struct emu_sim *sim, uint32_t id)
+{
+    struct out_link *out = &sim->outs[id];
+    bool is_out = (out->flags & OUT_IS_OWN) != 0;
+    bool is_up = emu_fault_map_link_up(sim->faults, id);
+    uint32_t lanes_up = (uint32_t)__builtin_popcount(emu_fault_map_lane_mask(sim->faults, id));
+    struct emu_link link;
+    int kind;
+
+    if (is_out)
+        out->flags = (uint8_t)(is_up ? out->flags | OUT_IS_UP : out->flags & ~OUT_IS_UP);
+    if (lanes_up == sim->kinds[is_out ? out->kind : sim->ins[id].kind].lanes_up)
+        return;
+    (void)emu_link_get(sim->m, id, &link);
+    kind = sim_kind_of(sim, &link, lanes_up);
+    if (kind < 0)
+        emu_wheel_no_memory();
+    if (is_out)
+        begin_epoch(sim, id);
+    set_kind(sim, id, (uint16_t)kind);
+}
+
 static void set_links(struct emu_sim *sim)
 {
-    for (uint32_t id = 0; id < sim->m->n_links; id++) {
-        struct out_link *out = &sim->outs[id];
-        bool is_up = emu_fault_map_link_up(sim->faults, id);
-        uint32_t lanes_up = (uint32_t)__builtin_popcount(emu_fault_map_lane_mask(sim->faults, id));
-        struct emu_link link;
-
-        out->flags = (uint8_t)(is_up ? out->flags | OUT_IS_UP : out->flags & ~OUT_IS_UP);
-        if (lanes_up != sim->kinds[out->kind].lanes_up) {
-            int kind;
-
-            (void)emu_link_get(sim->m, id, &link);
-            kind = sim_kind_of(sim, &link, lanes_up);
-            if (kind < 0)
-                emu_wheel_no_memory();
-            begin_epoch(sim, id);
-            set_kind(sim, id, (uint16_t)kind);
-        }
+    for (uint32_t i = 0; i < sim->n_held; i++) {
+        for (uint32_t id = sim->held[i].first; id < sim->held[i].end; id++)
+            set_link(sim, id);
     }
 }
 
@@ -175,11 +185,13 @@ void emu_sim_set_faults(struct emu_sim *sim, const struct emu_fault_map *faults)
     emu_fault_map_destroy(sim->faults);
     sim->faults = copy;
     set_links(sim);
-    for (uint32_t i = 0; i < sim->m->n_routers; i++)
+    for (uint32_t i = sim->first_router; sim_is_own(sim, i); i++)
         sim->routers[i].is_up = emu_fault_map_router_up(sim->faults, i);
     for (uint32_t nid = 0; nid < sim->m->n_nodes; nid++) {
         struct nic *n = &sim->nics[nid];
 
+        if (!emu_sim_owns(sim, nid))
+            continue;
         n->is_up = (sim->outs[n->link].flags & OUT_IS_UP) != 0;
         emu_wheel_put(&sim->parts[sim->routers[sim->nic_router[nid]].part].wheel,
                       sim->parts[sim->routers[sim->nic_router[nid]].part].slot,
@@ -218,7 +230,7 @@ void emu_sim_set_bit_error_rate(struct emu_sim *sim, uint32_t link, double ber)
     uint32_t first = link == EMU_SIM_ALL_LINKS ? 0 : link;
     uint32_t end = link == EMU_SIM_ALL_LINKS ? sim->m->n_links : link + 1;
 
-    assert(end <= sim->m->n_links && ber >= 0 && ber < 1);
+    assert(end <= sim->m->n_links && ber >= 0 && ber < 1 && !sim->world);
     make_errors(sim);
     for (uint32_t id = first; id < end; id++) {
         /* Links of NICs are on the chip: only asked for by name. */

@@ -265,7 +265,7 @@ void sim_lose(struct part *part, uint32_t cell)
 {
     struct emu_sim *sim = part->sim;
     uint32_t nid = part->cells[cell].packet.src_nid;
-    uint32_t home = sim->routers[sim->nic_router[nid]].part;
+    uint32_t home = sim_part_of(sim, sim->nic_router[nid]);
     struct emu_event event = { .kind = EMU_EVENT_LOST, .index = nid, .payload = cell };
 
     part->totals.in_network--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What leaves a partition: kept in one outbox per receiver until the window ends, then taken by it (run.c). A packet is
- * copied, because cells belong to partitions.
+ * What leaves a partition: kept in one outbox per receiver until the window ends, then taken by it (run.c), or sent to
+ * its process (world.c). A packet is copied, because cells belong to partitions.
  */
 #include "emunic/fabric/sim/transmit.h"
 
@@ -16,6 +16,7 @@ void sim_post_arrival(struct part *part, uint32_t to, uint64_t at_ps, struct emu
     }
     message = &box->arrivals[box->n_arrivals++];
     message->slot = sim_slot_of(part, at_ps, &event.offset_ps);
+    box->first_slot = message->slot < box->first_slot ? message->slot : box->first_slot;
     message->event = event;
     message->packet = part->cells[event.payload].packet;
     sim_cell_free(part, event.payload);
@@ -32,5 +33,6 @@ void sim_post_credit(struct part *part, uint32_t to, uint64_t at_ps, struct emu_
     }
     message = &box->credits[box->n_credits++];
     message->slot = sim_slot_of(part, at_ps, &event.offset_ps);
+    box->first_slot = message->slot < box->first_slot ? message->slot : box->first_slot;
     message->event = event;
 }

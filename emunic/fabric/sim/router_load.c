@@ -39,6 +39,9 @@ uint32_t sim_far_load(const struct emu_route_view *view, uint32_t link, uint8_t 
     }
     if (part->far_period == 0)
         return 0; /* nothing was advertised so far */
+    if (sim->world && sim->world->ghosts[link] != 0)
+        return sim->world
+            ->values[sim_ghost_index(sim->world, part->far_period, sim->world->ghosts[link] - 1) + traffic_class];
     latest = __atomic_load_n(&load->latest, __ATOMIC_ACQUIRE);
     if (latest >> SIM_LOAD_BITS <= part->far_period)
         return (uint32_t)(latest & SIM_LOAD_MASK);

@@ -149,7 +149,8 @@ struct emu_routing {
     /* start() or options() draw random numbers or read loads, so a head is asked about when its router decides. Else it
      * may be earlier in the slot. */
     bool reads_router;
-    bool reads_loads; /* they ask for near_load or far_load */
+    bool reads_loads;     /* they ask for near_load or far_load */
+    bool reads_far_loads; /* for far_load, of links out of the routers next to theirs */
 
     /* The injection channel that a packet has to take; EMU_VCS_MAX: any that has room. NULL: always any. */
     uint32_t (*injection_vc)(const struct emu_machine *m, const struct emu_packet *p);

@@ -9,7 +9,8 @@
  * Several partitions, one thread each: windows. The shortest time in which one partition can affect another is that of
  * a head, or of a credit, over a link between them; a window is as long. All agree on its start (the first event of
  * all), run through it alone, meet, take what the others sent, say when their next event is, meet again. The two
- * meetings are all the synchronisation there is, and the exchange of outboxes all the communication.
+ * meetings are all the synchronisation there is, and the exchange of outboxes all the communication. With other
+ * processes the first thread of each sends and receives between the two meetings (world.c).
  * Source: D. Nicol, "The Cost of Conservative Synchronization in Parallel Discrete Event Simulations", JACM 40(2), 1993
  * (YAWNS), as in the simulator of BGL.
  */
@@ -143,6 +144,9 @@ void emu_sim_stop(struct emu_sim *sim)
 struct crew {
     struct emu_sim *sim;
     uint64_t until_slot;
+    uint64_t start_slot; /* with other processes: of the window; in the end, of what comes behind the run */
+    uint64_t first_slot; /* of the first window */
+    uint64_t n_windows;
     unsigned n_spins;
     atomic_uint n_waiting;
     atomic_uint meeting; /* number of the meeting that is held next */
@@ -191,20 +195,9 @@ static void take_messages(struct part *part)
 
         for (size_t i = 0; i < box->n_credits; i++)
             emu_wheel_put(&part->wheel, box->credits[i].slot, box->credits[i].event);
-        for (size_t i = 0; i < box->n_arrivals; i++) {
-            struct arrival_message *message = &box->arrivals[i];
-            uint32_t cell = sim_cell_take(part);
-
-            part->cells[cell].packet = message->packet;
-            part->cells[cell].is_started = true;
-            part->cells[cell].is_copy = false;
-            message->event.payload = cell;
-            if (message->event.kind == EMU_EVENT_ARRIVE) {
-                part->cells[cell].next = message->event.index;
-                message->event.index = sim->ins[message->event.index].first_vc + message->event.vc;
-            }
-            emu_wheel_put(&part->wheel, message->slot, message->event);
-        }
+        for (size_t i = 0; i < box->n_arrivals; i++)
+            sim_take_arrival(part, &box->arrivals[i]);
+        box->first_slot = UINT64_MAX;
         box->n_credits = 0;
         box->n_arrivals = 0;
     }
@@ -238,8 +231,53 @@ static void *run_member(void *arg)
     }
 }
 
-static void run_crew(struct emu_sim *sim, uint64_t until_slot)
+/* The first slot in which the partition has something to do, or has sent something to do to others. */
+static uint64_t first_slot_around(const struct part *part)
 {
+    uint64_t first = next_slot(part);
+
+    for (uint32_t i = 0; i < sim_n_outboxes(part->sim); i++)
+        first = part->out[i].first_slot < first ? part->out[i].first_slot : first;
+    return first;
+}
+
+/* The same with other processes: while the first thread exchanges with them, the others take what is from here. What
+ * is under way counts for the start of the next window, so nobody has to take it first. */
+static void *run_world_member(void *arg)
+{
+    struct member *member = arg;
+    struct crew *crew = member->crew;
+    struct emu_sim *sim = crew->sim;
+    struct part *part = member->part;
+
+    for (;;) {
+        uint64_t end;
+
+        part->next_slot = first_slot_around(part);
+        meet(crew);
+        if (part->number == 0) {
+            crew->start_slot = sim_world_meet(sim);
+            if (crew->n_windows++ == 0)
+                crew->first_slot = crew->start_slot;
+            if (crew->start_slot < crew->until_slot)
+                sim_world_tell_loads(sim, crew->start_slot);
+        }
+        take_messages(part);
+        meet(crew);
+        sim_world_take(part);
+        if (crew->start_slot >= crew->until_slot)
+            return NULL;
+        end = crew->start_slot + sim->window_slots;
+        if (end > crew->until_slot)
+            end = crew->until_slot;
+        run_window(part, end);
+    }
+}
+
+/* Answers the crew as it was in the end. */
+static struct crew run_crew(struct emu_sim *sim, uint64_t until_slot)
+{
+    void *(*run)(void *) = !sim->world ? run_member : run_world_member;
     struct crew crew = {
         .sim = sim,
         .until_slot = until_slot,
@@ -250,13 +288,14 @@ static void run_crew(struct emu_sim *sim, uint64_t until_slot)
     for (uint32_t i = 0; i < sim->n_parts; i++)
         members[i] = (struct member){ .crew = &crew, .part = &sim->parts[i] };
     for (uint32_t i = 1; i < sim->n_parts; i++) {
-        if (pthread_create(&members[i].thread, NULL, run_member, &members[i]) != 0)
+        if (pthread_create(&members[i].thread, NULL, run, &members[i]) != 0)
             abort(); /* as with memory: half a crew cannot go on */
     }
-    (void)run_member(&members[0]);
+    (void)run(&members[0]);
     for (uint32_t i = 1; i < sim->n_parts; i++)
         pthread_join(members[i].thread, NULL);
     free(members);
+    return crew;
 }
 
 static void set_running(struct emu_sim *sim, bool is_running)
@@ -294,7 +333,7 @@ static uint64_t delivered_by(const struct emu_sim *sim)
     return sum;
 }
 
-static uint64_t first_slot(struct emu_sim *sim)
+static uint64_t first_slot(const struct emu_sim *sim)
 {
     uint64_t first = UINT64_MAX;
 
@@ -307,33 +346,61 @@ static uint64_t first_slot(struct emu_sim *sim)
     return first;
 }
 
-enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps)
+/* Runs all partitions. Whether there was nothing to do, and when something is again: of all processes. */
+static bool run_parts(struct emu_sim *sim, uint64_t until_slot, uint64_t *next_slot_out)
 {
     bool is_idle = first_slot(sim) == UINT64_MAX;
-    uint64_t delivered_before = delivered_by(sim);
-    uint64_t until_slot = until_ps / sim->clock_ps;
-    uint64_t last = 0;
-    uint64_t in_network = 0;
-    uint64_t first;
+    struct crew crew;
 
     set_running(sim, true);
-    if (sim->n_parts == 1)
+    if (sim->n_parts == 1 && !sim->world) {
         run_until_stopped(sim, until_slot);
-    else
-        run_crew(sim, until_slot);
+    } else {
+        crew = run_crew(sim, until_slot);
+        is_idle = !sim->world ? is_idle : crew.first_slot == UINT64_MAX;
+    }
     set_running(sim, false);
-    if (sim->is_stopped && sim->n_parts == 1) {
+    *next_slot_out = !sim->world ? first_slot(sim) : crew.start_slot;
+    return is_idle;
+}
+
+/* The last slot in which anything happened. What is asked of other processes matters only when nothing comes any more:
+ * before that, all slots are before the end of the run. */
+static uint64_t last_slot(const struct emu_sim *sim, bool is_over)
+{
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < sim->n_parts; i++) {
+        if (sim->parts[i].slot > last)
+            last = sim->parts[i].slot;
+    }
+    return is_over ? sim_world_most(sim, last) : last;
+}
+
+static uint64_t in_network(const struct emu_sim *sim)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < sim->n_parts; i++)
+        n += sim->parts[i].totals.in_network;
+    sim_world_sum(sim, &n, 1);
+    return n;
+}
+
+enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps)
+{
+    uint64_t delivered_before = delivered_by(sim);
+    uint64_t until_slot = until_ps / sim->clock_ps;
+    uint64_t first, last;
+    bool is_idle = run_parts(sim, until_slot, &first);
+
+    if (sim->is_stopped && sim->n_parts == 1 && !sim->world) {
         until_slot = sim->parts[0].slot + 1;
         until_ps = until_slot * sim->clock_ps;
     }
     atomic_fetch_add_explicit(&packets_of_process, delivered_by(sim) - delivered_before, memory_order_relaxed);
 
-    first = first_slot(sim);
-    for (uint32_t i = 0; i < sim->n_parts; i++) {
-        if (sim->parts[i].slot > last)
-            last = sim->parts[i].slot;
-        in_network += sim->parts[i].totals.in_network;
-    }
+    last = last_slot(sim, first == UINT64_MAX);
     if (first == UINT64_MAX) { /* the end came before: time stands behind the last event, however often we come here */
         uint64_t end_slot = is_idle ? last : last + 1;
 
@@ -347,7 +414,7 @@ enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps)
         line_up(sim, until_slot);
     if (first != UINT64_MAX)
         return EMU_SIM_REACHED;
-    return in_network == 0 ? EMU_SIM_EMPTY : EMU_SIM_DEADLOCK;
+    return in_network(sim) == 0 ? EMU_SIM_EMPTY : EMU_SIM_DEADLOCK;
 }
 
 uint64_t emu_sim_now(const struct emu_sim *sim)
@@ -357,13 +424,7 @@ uint64_t emu_sim_now(const struct emu_sim *sim)
 
 uint64_t emu_sim_next_ps(const struct emu_sim *sim)
 {
-    uint64_t first = UINT64_MAX;
+    uint64_t first = sim_world_least(sim, first_slot(sim));
 
-    for (uint32_t i = 0; i < sim->n_parts; i++) {
-        uint64_t next = next_slot(&sim->parts[i]);
-
-        if (next < first)
-            first = next;
-    }
     return first == UINT64_MAX ? UINT64_MAX : first * sim->clock_ps;
 }

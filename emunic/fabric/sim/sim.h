@@ -21,6 +21,38 @@
 
 struct emu_sim;
 
+#define EMU_SIM_PARTS_MAX 255 /* threads of a process, and other processes */
+
+/* ---- several processes ---- */
+
+/*
+ * Processes that run one simulation together. Each holds some of the routers, with their nodes, and calls all the
+ * functions below that say so at the same points with the same arguments (the traffic's own apart). Results are the
+ * same bits as those of one process. How the processes talk is up to the caller: cli/sim_mpi.c does it by MPI.
+ */
+struct emu_sim_mail {
+    uint32_t rank;  /* of the other process */
+    void *out;      /* begins with its length, a uint64_t */
+    void *in;       /* likewise; malloc'ed, grows as needed */
+    size_t in_room; /* of it */
+};
+
+enum emu_sim_reduction {
+    EMU_SIM_SUM = 0,
+    EMU_SIM_LEAST,
+    EMU_SIM_MOST,
+};
+
+/* All are called by every process, on the thread that runs the simulation. They do not fail: they end the process. */
+struct emu_sim_world {
+    void *ctx;
+    uint32_t rank;
+    uint32_t size;
+    /* To each process in the list, and from it; meanwhile *least becomes the least of all processes. */
+    void (*exchange)(void *ctx, struct emu_sim_mail *const *mails, uint32_t n_mails, uint64_t *least);
+    void (*reduce)(void *ctx, enum emu_sim_reduction how, uint64_t *values, size_t n); /* in place, for all */
+};
+
 /*
  * Where packets come from and go to. Both functions are called on the thread that owns the node's router, never at the
  * same time for one node; state that belongs to a node needs no lock, anything else must not be written.
@@ -45,12 +77,13 @@ struct emu_traffic {
 
 struct emu_sim_options {
     uint64_t seed;
-    uint32_t n_threads;   /* 0: one */
+    uint32_t n_threads;   /* 0: one; of each process */
     bool count_occupancy; /* integrals of buffer use per channel: costs some time per hop */
     /* NICs have their rates and buffers (nic.access_cycles, drain_cycles, reception_units, injection); else they send
      * as fast as their link and take what comes. */
     bool has_ends;
-    bool count_unblocking; /* credits that free a blocked packet: costs more, in a full network */
+    bool count_unblocking;             /* credits that free a blocked packet: costs more, in a full network */
+    const struct emu_sim_world *world; /* NULL: this process alone; must outlive the simulation */
 };
 
 /**
@@ -61,7 +94,9 @@ struct emu_sim_options {
  * @retval -ENOTSUP The machine's topology has no routing for packets.
  * @retval -EINVAL  More threads than routers or than 255, traffic without next() or delivered(), or a channel that its
  *                  largest packet (on a bubble channel, two of them) could never enter; likewise a reception buffer.
- * @retval -ENOMEM  Out of memory.
+ *                  With several processes: more threads of all than routers, more than 255 processes and threads of
+ *                  one.
+ * @retval -ENOMEM  Out of memory. Other processes do not hear of it.
  */
 int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faults, const struct emu_traffic *traffic,
                    const struct emu_sim_options *options, struct emu_sim **sim_out);
@@ -75,7 +110,13 @@ enum emu_sim_stop {
     EMU_SIM_DEADLOCK,    /* packets in the network, and none of them can ever move */
 };
 
-/* Let time pass, to until_ps or to an end before. May be called again and again. */
+/* Is the node one of this process? */
+bool emu_sim_owns(const struct emu_sim *sim, uint32_t nid);
+
+/* Differs between machines whose links or routers differ. With several processes only; else 0. */
+uint64_t emu_sim_machine_hash(const struct emu_sim *sim);
+
+/* Let time pass, to until_ps or to an end before. May be called again and again; by all processes. */
 enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps);
 
 uint64_t emu_sim_now(const struct emu_sim *sim);
@@ -98,7 +139,8 @@ void emu_sim_stop(struct emu_sim *sim);
 
 /* ---- between runs ---- */
 
-/* Takes effect at once: changed lanes slow their link, a dead link or router drops what is on it (lost() hears of it
+/* With several processes only what is broken at the start can be told, and bit errors cannot.
+ * Takes effect at once: changed lanes slow their link, a dead link or router drops what is on it (lost() hears of it
  * when time goes on). NULL: everything works again. */
 void emu_sim_set_faults(struct emu_sim *sim, const struct emu_fault_map *faults);
 
@@ -147,7 +189,9 @@ struct emu_sim_totals {
     uint64_t trace_hash; /* of every delivery: who, when, which way */
 };
 
+/* With several processes: what this one knows, zeros for the rest. The sums over all are those of one process. */
 void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim_link_stats *stats_out);
+/* Of all processes; all call it. */
 void emu_sim_totals(const struct emu_sim *sim, struct emu_sim_totals *totals_out);
 
 /*
@@ -182,7 +226,7 @@ uint64_t emu_sim_untold_packets(const struct emu_sim *sim);
 /* All statistics to zero (not the trace hash, nor paths): the end of a warm-up. */
 void emu_sim_reset_stats(struct emu_sim *sim);
 
-/* Bytes that the simulation keeps, without traffic's own. */
+/* Bytes that the simulation keeps in this process, without traffic's own. */
 size_t emu_sim_memory(const struct emu_sim *sim);
 
 #endif

@@ -25,7 +25,6 @@
 
 #define SIM_NONE         UINT32_MAX
 #define SIM_LINKS_MAX    (1u << 24)
-#define SIM_PARTS_MAX    255
 #define SIM_RATE_SHIFT   20
 #define SIM_LOAD_ENTRIES 28
 #define SIM_LOAD_BITS    24 /* of the units in struct sim_load.latest */
@@ -91,6 +90,7 @@ enum {
     OUT_FROM_NIC = 1 << 4,
     OUT_UNRELIABLE = 1 << 5, /* has an entry in sim->errors */
     OUT_STALLED = 1 << 6,    /* link_stall.since_ps counts */
+    OUT_IS_OWN = 1 << 7,     /* this process holds it; else it is zero */
 };
 
 struct in_link {
@@ -112,6 +112,7 @@ struct in_port {
 enum {
     IN_IS_ENTERING = 1 << 0, /* from a NIC */
     IN_PATH_EVENT = 1 << 1,
+    IN_IS_OWN = 1 << 2, /* this process holds it; else it is zero */
 };
 
 /* One virtual channel at the receiving router: a queue, of which only the head is decided on, and all that an arrival
@@ -197,6 +198,7 @@ struct credit_message {
 };
 
 struct outbox {
+    uint64_t first_slot; /* of all in it; UINT64_MAX: it is empty */
     struct arrival_message *arrivals;
     size_t n_arrivals;
     size_t arrival_capacity;
@@ -264,7 +266,7 @@ struct part {
     uint32_t *looks;       /* indexes of struct in_vc; on plain machines of all heads to look at in this slot */
     uint32_t n_looks;      /* on plain machines */
     uint32_t looks_max;    /* at least SIM_LOOK_BATCH and vcs_of_router_max; on plain machines it grows */
-    struct outbox *out;    /* to each partition */
+    struct outbox *out;    /* to each partition, then to each process */
     struct emu_route_view view;
     struct emu_sim_totals totals;
     uint32_t first_router;
@@ -287,6 +289,45 @@ struct link_epoch {
     uint64_t units;
     uint64_t packets;
 };
+
+/* Links that follow each other. */
+struct sim_links {
+    uint32_t first;
+    uint32_t end;
+};
+
+/* Another process. */
+struct sim_peer {
+    uint32_t rank;
+    struct emu_sim_mail mail;  /* packets and credits of a window; owned, as is what it points to */
+    size_t out_room;           /* of mail.out */
+    struct emu_sim_mail loads; /* of links out of routers next to it; likewise */
+    size_t loads_room;
+    uint32_t *told; /* owned; the links whose loads it wants to know */
+    uint32_t n_told;
+    uint32_t first_ghost; /* its links whose loads are known here: numbers that follow each other */
+    uint32_t n_ghosts;
+};
+
+/* What several processes that simulate together keep: world.c. */
+struct sim_world {
+    const struct emu_sim_world *calls;
+    uint32_t *bounds;       /* owned; first router of each process, then the end of the last */
+    struct sim_peer *peers; /* owned; those that something may be sent to, by rising rank */
+    uint32_t n_peers;
+    struct emu_sim_mail **mails; /* owned; of the peers */
+    struct emu_sim_mail **load_mails;
+    uint64_t machine_hash;
+    /* Loads that routers of other processes have told. */
+    uint32_t *ghosts; /* owned; by link: number, 1 added; 0: none. NULL: nobody asks */
+    uint32_t n_ghosts;
+    uint16_t *values;   /* owned; by period, number and class of traffic: sim_ghost_index() */
+    uint32_t n_periods; /* that are kept */
+    uint64_t period;    /* the last that is known */
+};
+
+/* The process that a router belongs to. */
+uint32_t sim_rank_of(const struct sim_world *world, uint32_t router);
 
 struct emu_sim {
     const struct emu_machine *m;
@@ -339,7 +380,32 @@ struct emu_sim {
     struct part *parts;
     uint32_t n_parts;
     uint32_t vcs_of_router_max;
+    /* What this process holds; it is all there is unless there are others. */
+    struct sim_world *world; /* owned; NULL: no others */
+    bool has_faults;         /* from the start */
+    uint32_t first_router;
+    uint32_t n_own_routers;
+    uint32_t first_own_vc; /* its channels follow each other */
+    uint32_t n_own_vcs;
+    struct sim_links *held; /* owned; links of which at least one end is here */
+    uint32_t n_held;
 };
+
+static inline uint32_t sim_n_outboxes(const struct emu_sim *sim)
+{
+    return sim->n_parts + (!sim->world ? 0 : sim->world->calls->size);
+}
+
+static inline bool sim_is_own(const struct emu_sim *sim, uint32_t router)
+{
+    return router - sim->first_router < sim->n_own_routers;
+}
+
+/* Partition of a router; n_parts + rank: it belongs to another process. */
+static inline uint32_t sim_part_of(const struct emu_sim *sim, uint32_t router)
+{
+    return sim_is_own(sim, router) ? sim->routers[router].part : sim->n_parts + sim_rank_of(sim->world, router);
+}
 
 /* ---- time ---- */
 
@@ -522,9 +588,12 @@ void sim_options_grow(struct part *part);
 uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc); /* the struct in_vc of a channel not used so far */
 struct in_vc sim_vc_new(const struct emu_sim *sim, uint32_t link, uint32_t vc); /* without a packet so far */
 /*
- * An array, or a longer one in its place: zero beyond old_bytes, aligned to cache lines, large pages. NULL: no memory.
+ * An array, or a longer one in its place: zero beyond old_bytes, aligned to cache lines. A large one takes memory page
+ * by page, as it is written. NULL: no memory.
  */
 void *sim_array(void *old, size_t old_bytes, size_t bytes);
+void sim_array_free(void *array);                                     /* NULL is fine */
+void sim_array_wish(void *array, size_t first_byte, size_t end_byte); /* all of this will be used: large pages */
 void *sim_grown(void *memory, size_t bytes); /* realloc; memory that runs out ends the process */
 
 /* Index of a channel's struct in_vc in the partition's store; SIM_NONE: not made yet. */
@@ -665,6 +734,43 @@ uint64_t sim_retry_ps(struct emu_sim *sim, uint32_t link, struct emu_packet *pac
 /* A packet starts on the link. */
 void sim_note_step(const struct part *part, uint32_t link, uint32_t cell);
 void sim_paths_free(struct sim_paths *paths); /* NULL is fine */
+
+/* ---- split.c: who gets which routers ---- */
+
+/* What is counted before routers are split. */
+struct sim_survey {
+    uint32_t *n_vcs;   /* owned; by router */
+    int32_t **crosses; /* owned; by kind, then by router: links that run across the place before it, as differences */
+    uint32_t n_kinds;
+    uint64_t machine_hash;
+};
+
+/* Goes through all links; makes sim->kinds. 0, -EINVAL, -ENOMEM. */
+int sim_survey(struct emu_sim *sim, struct sim_survey *survey);
+void sim_survey_fini(struct sim_survey *survey);
+/* Places n parts, bounds_out[0 .. n], and sets sim->window_slots; when sim->unit_ps is known. */
+void sim_split(struct emu_sim *sim, const struct sim_survey *survey, uint32_t n, uint32_t *bounds_out);
+
+/* ---- world.c: several processes ---- */
+
+void sim_take_arrival(struct part *part, const struct arrival_message *message); /* also of another thread */
+
+int sim_world_build(struct emu_sim *sim);     /* when all links are built. 0 or -ENOMEM */
+void sim_world_fini(struct sim_world *world); /* NULL is fine */
+size_t sim_world_memory(const struct emu_sim *sim);
+/* Sends what is in the outboxes for others, takes what they sent. Returns the first slot of all processes. */
+uint64_t sim_world_meet(struct emu_sim *sim);
+void sim_world_take(struct part *part);                              /* what has come for it */
+void sim_world_tell_loads(struct emu_sim *sim, uint64_t start_slot); /* before the window that begins there */
+/* Of all processes together; the same without others. */
+uint64_t sim_world_least(const struct emu_sim *sim, uint64_t value);
+uint64_t sim_world_most(const struct emu_sim *sim, uint64_t value);
+void sim_world_sum(const struct emu_sim *sim, uint64_t *values, size_t n);
+
+static inline size_t sim_ghost_index(const struct sim_world *world, uint64_t period, uint32_t number)
+{
+    return ((size_t)(period % world->n_periods) * world->n_ghosts + number) * EMU_TRAFFIC_CLASSES;
+}
 
 /* ---- build.c ---- */
 

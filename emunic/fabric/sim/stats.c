@@ -40,7 +40,7 @@ void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim
 {
     const struct out_link *out = &sim->outs[link];
     const struct in_link *in = &sim->ins[link];
-    const struct link_kind *kind = &sim->kinds[out->kind];
+    const struct link_kind *kind = &sim->kinds[(in->flags & IN_IS_OWN) != 0 ? in->kind : out->kind];
 
     assert(link < sim->m->n_links);
     *stats_out = (struct emu_sim_link_stats){
@@ -54,7 +54,7 @@ void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim
         stats_out->stall_ps += sim->now_ps - sim->stalls[link].since_ps;
     for (uint32_t vc = 0; vc < kind->n_vcs; vc++) {
         stats_out->vc_packets[vc] = sim->sent[sim_out_vc(sim, link, vc)];
-        if (sim->occupancy && (out->flags & OUT_TO_NIC) == 0)
+        if (sim->occupancy && (in->flags & IN_IS_OWN) != 0)
             stats_out->vc_occupancy[vc] =
                 sim->occupancy[in->first_vc + vc] + units_in(sim, in->first_vc + vc, in->router) * sim->now_ps;
     }
@@ -62,6 +62,16 @@ void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim
         stats_out->crc_errors = sim->errors[link].crc_errors;
         stats_out->retransmissions = sim->errors[link].retransmissions;
     }
+}
+
+/* Sums of all processes, but for the one figure that is none. */
+static void add_others(const struct emu_sim *sim, struct emu_sim_totals *sum)
+{
+    uint64_t latency_max_ps = sim_world_most(sim, sum->latency_max_ps);
+
+    static_assert(sizeof(*sum) % sizeof(uint64_t) == 0, "all of them are counts");
+    sim_world_sum(sim, (uint64_t *)sum, sizeof(*sum) / sizeof(uint64_t));
+    sum->latency_max_ps = latency_max_ps;
 }
 
 void emu_sim_totals(const struct emu_sim *sim, struct emu_sim_totals *totals_out)
@@ -91,7 +101,25 @@ void emu_sim_totals(const struct emu_sim *sim, struct emu_sim_totals *totals_out
         }
         sum.trace_hash += t->trace_hash;
     }
+    if (sim->world)
+        add_others(sim, &sum);
     *totals_out = sum;
+}
+
+static void reset_links(struct emu_sim *sim, struct sim_links links)
+{
+    for (uint32_t id = links.first; id < links.end; id++) {
+        if ((sim->outs[id].flags & OUT_IS_OWN) == 0)
+            continue;
+        sim->outs[id].units = 0;
+        sim->stalls[id] = (struct link_stall){ .since_ps = sim->now_ps };
+        for (uint32_t vc = 0; vc < sim->vcs_of_link_max; vc++)
+            sim->sent[sim_out_vc(sim, id, vc)] = 0;
+        if (sim->errors) {
+            sim->errors[id].crc_errors = 0;
+            sim->errors[id].retransmissions = 0;
+        }
+    }
 }
 
 void emu_sim_reset_stats(struct emu_sim *sim)
@@ -101,19 +129,11 @@ void emu_sim_reset_stats(struct emu_sim *sim)
 
         *t = (struct emu_sim_totals){ .in_network = t->in_network, .trace_hash = t->trace_hash };
     }
-    for (uint32_t id = 0; id < sim->m->n_links; id++) {
-        sim->outs[id].units = 0;
-        sim->stalls[id] = (struct link_stall){ .since_ps = sim->now_ps };
-        if (sim->errors) {
-            sim->errors[id].crc_errors = 0;
-            sim->errors[id].retransmissions = 0;
-        }
-    }
-    for (size_t i = 0; i < sim_out_vc(sim, sim->m->n_links, 0); i++)
-        sim->sent[i] = 0;
+    for (uint32_t i = 0; i < sim->n_held; i++)
+        reset_links(sim, sim->held[i]);
     free(sim->epochs);
     sim->epochs = NULL;
-    for (uint32_t i = 0; sim->occupancy && i < sim->m->n_routers; i++) {
+    for (uint32_t i = sim->first_router; sim->occupancy && sim_is_own(sim, i); i++) {
         const struct router *r = &sim->routers[i];
 
         for (uint32_t j = r->first_vc; j < r->first_vc + r->n_vcs; j++)
@@ -121,27 +141,11 @@ void emu_sim_reset_stats(struct emu_sim *sim)
     }
 }
 
-size_t emu_sim_memory(const struct emu_sim *sim)
+/* Of the parts, with what grows. */
+static size_t parts_memory(const struct emu_sim *sim)
 {
-    const struct emu_machine *m = sim->m;
-    size_t bytes =
-        sizeof(*sim) + sim->n_kinds * sizeof(*sim->kinds) +
-        m->n_links * (sizeof(*sim->outs) + sizeof(*sim->free_ps) + sizeof(*sim->ins) + sizeof(*sim->stalls)) +
-        sim->n_vcs * (sim->vcs ? sizeof(*sim->vcs) : sizeof(*sim->vc_index)) +
-        sim_out_vc(sim, m->n_links, 0) * (sizeof(*sim->sent) + sizeof(*sim->wanted)) +
-        (sim->n_words + 64 * (size_t)sim->mark_words) * sizeof(*sim->heads) + m->n_routers * sizeof(*sim->routers) +
-        m->n_nodes * (sizeof(*sim->nics) + sizeof(*sim->nic_router) + (sim->drained_ps ? sizeof(*sim->drained_ps) : 0));
+    size_t bytes = 0;
 
-    if (sim->loads)
-        bytes += sim_load_index(m->n_links, 0) * sizeof(*sim->loads);
-    if (sim->occupancy)
-        bytes += sim->n_vcs * sizeof(*sim->occupancy);
-    if (sim->ports)
-        bytes += m->n_links * sizeof(*sim->ports);
-    if (sim->errors)
-        bytes += m->n_links * sizeof(*sim->errors);
-    if (sim->epochs)
-        bytes += m->n_links * sizeof(*sim->epochs);
     for (uint32_t i = 0; i < sim->n_parts; i++) {
         const struct part *part = &sim->parts[i];
 
@@ -152,9 +156,48 @@ size_t emu_sim_memory(const struct emu_sim *sim)
                  sim->vcs_of_router_max * (sizeof(*part->candidates) + sizeof(*part->winners)) +
                  part->looks_max * (sizeof(*part->looks) + sizeof(*part->requests) + sizeof(struct in_vc *)) +
                  part->report_capacity * sizeof(*part->reports);
-        for (uint32_t j = 0; j < sim->n_parts; j++)
+        for (uint32_t j = 0; j < sim_n_outboxes(sim); j++)
             bytes += sizeof(part->out[j]) + part->out[j].arrival_capacity * sizeof(*part->out[j].arrivals) +
                      part->out[j].credit_capacity * sizeof(*part->out[j].credits);
     }
-    return bytes + m->n_nodes * sizeof(*sim->parts[0].nics);
+    return bytes;
+}
+
+/* What is kept for each link, of those that are held. */
+static size_t links_memory(const struct emu_sim *sim)
+{
+    size_t each = sizeof(*sim->outs) + sizeof(*sim->free_ps) + sizeof(*sim->ins) + sizeof(*sim->stalls) +
+                  sim->vcs_of_link_max * (sizeof(*sim->sent) + sizeof(*sim->wanted));
+    size_t n = 0;
+
+    if (sim->loads)
+        each += EMU_TRAFFIC_CLASSES * sizeof(*sim->loads);
+    if (sim->ports)
+        each += sizeof(*sim->ports);
+    if (sim->errors)
+        each += sizeof(*sim->errors);
+    if (sim->epochs)
+        each += sizeof(*sim->epochs);
+    for (uint32_t i = 0; i < sim->n_held; i++)
+        n += sim->held[i].end - sim->held[i].first;
+    return n * each + sim->n_held * sizeof(*sim->held);
+}
+
+size_t emu_sim_memory(const struct emu_sim *sim)
+{
+    const struct emu_machine *m = sim->m;
+    size_t n_nodes = 0;
+    size_t each_node = sizeof(*sim->nics) + sizeof(*sim->parts[0].nics);
+    size_t each_vc = sim->vcs ? sizeof(*sim->vcs) : sizeof(*sim->vc_index);
+
+    for (uint32_t nid = 0; nid < m->n_nodes; nid++)
+        n_nodes += emu_sim_owns(sim, nid);
+    if (sim->drained_ps)
+        each_node += sizeof(*sim->drained_ps);
+    if (sim->occupancy)
+        each_vc += sizeof(*sim->occupancy);
+    return sizeof(*sim) + sim->n_kinds * sizeof(*sim->kinds) + links_memory(sim) + sim->n_own_vcs * each_vc +
+           (sim->n_words + 64 * (size_t)sim->mark_words) * sizeof(*sim->heads) +
+           sim->n_own_routers * sizeof(*sim->routers) + n_nodes * each_node + m->n_nodes * sizeof(*sim->nic_router) +
+           parts_memory(sim) + (!sim->world ? 0 : sim_world_memory(sim));
 }
