@@ -65,6 +65,9 @@ int emu_cli_agent(char path_out[PATH_MAX]);
 /* The program that asks an mpirun around this one, likewise. */
 int emu_cli_allocation(char path_out[PATH_MAX]);
 
+/* The program that `emunic sim traffic --mpi` becomes, likewise. */
+int emu_cli_sim_mpi(char path_out[PATH_MAX]);
+
 /* The program that `emunic doctor` becomes, likewise. */
 int emu_cli_doctor(char path_out[PATH_MAX]);
 

@@ -17,7 +17,9 @@
 
 #include "emunic-config.h"
 
-#define OWN_PLACE        "/emunic/emunic"
+#ifndef OWN_PLACE
+#define OWN_PLACE "/emunic/emunic"
+#endif
 #define BUILD_SIGN       "/emunic-config.h"
 #define WRAPPER_PLACE    "/mpi-shim/rank/emunic-rank"
 #define DOCTOR_PLACE     "/emunic/doctor/emunic-doctor"
@@ -26,6 +28,7 @@
 #define HOST_PLACE       "/emunic/emunic-host"
 #define AGENT_PLACE      "/emunic/emunic-agent"
 #define ALLOCATION_PLACE "/emunic/emunic-allocation"
+#define SIM_MPI_PLACE    "/emunic/emunic-sim-mpi"
 #define OPENMPI_PLACE    "/mpi-shim/openmpi"
 #define OPENMPI_FOLDER   "/emunic/openmpi"
 #define OPENMPI_SIGN     "/mca_mtl_portals3.so"
@@ -94,6 +97,11 @@ int emu_cli_agent(char path_out[PATH_MAX])
 int emu_cli_allocation(char path_out[PATH_MAX])
 {
     return find_part(ALLOCATION_PLACE, path_out);
+}
+
+int emu_cli_sim_mpi(char path_out[PATH_MAX])
+{
+    return find_part(SIM_MPI_PLACE, path_out);
 }
 
 int emu_cli_doctor(char path_out[PATH_MAX])

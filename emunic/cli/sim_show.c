@@ -134,7 +134,7 @@ static void add_row(struct emu_cli_table *table, const struct emu_cli_traffic *t
 static const struct emu_cli_column speed_columns[] = {
     { "MODE", false },     { "LOAD", true },          { "SECONDS", true },     { "CPU_SECONDS", true },
     { "PACKETS/S", true }, { "PACKET_HOPS/S", true }, { "UNIT_HOPS/S", true }, { "NS/PACKET_HOP", true },
-    { "NS/PACKET", true }, { "BYTES/NODE", true },    { "THREADS", true },
+    { "NS/PACKET", true }, { "BYTES/NODE", true },    { "THREADS", true },     { "PROCESSES", true },
 };
 
 static double ns_per(const struct emu_cli_traffic_run *run, uint64_t count)
@@ -159,6 +159,7 @@ static void add_speed(struct emu_cli_table *table, const struct emu_cli_traffic 
     add(table, "%.0f", ns_per(run, run->totals.delivered));
     add(table, "%.0f", (double)run->memory_bytes / emu_machine_n_nodes(t->machine));
     emu_cli_table_number(table, t->n_threads);
+    emu_cli_table_number(table, t->n_processes);
 }
 
 /* What programs are compared by. */
@@ -219,12 +220,13 @@ static json_t *latency_json(const struct emu_histogram *h)
 
 static json_t *speed_json(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
 {
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "seconds", run->seconds, "cpu_seconds",
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f}", "seconds", run->seconds, "cpu_seconds",
                      run->cpu_seconds, "packets_per_s", per_second(run->totals.delivered, run), "packet_hops_per_s",
                      per_second(run->totals.packet_hops, run), "unit_hops_per_s",
                      run->seconds > 0 ? unit_hops(run) / run->seconds : 0.0, "ns_per_packet_hop",
                      ns_per(run, run->totals.packet_hops), "ns_per_packet", ns_per(run, run->totals.delivered),
-                     "memory_bytes", (json_int_t)run->memory_bytes, "memory_bytes_per_node",
+                     "memory_bytes", (json_int_t)run->memory_bytes, "memory_bytes_of_a_process",
+                     (json_int_t)run->memory_bytes_most, "memory_bytes_per_node",
                      (double)run->memory_bytes / emu_machine_n_nodes(t->machine));
 }
 
@@ -273,11 +275,12 @@ json_t *emu_cli_sim_json(const struct emu_cli_traffic *t, const struct emu_cli_t
         }
     }
     object =
-        json_pack("{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:o}", "schema", 1, "machine", t->spec,
+        json_pack("{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "schema", 1, "machine", t->spec,
                   "topology", emu_machine_topology(t->machine), "nodes", (json_int_t)emu_machine_n_nodes(t->machine),
                   "routers", (json_int_t)emu_machine_n_routers(t->machine), "pattern", pattern_text(t), "units",
                   (json_int_t)t->options.units, "response_units", (json_int_t)t->options.response_units, "seed",
-                  (json_int_t)t->options.seed, "threads", (json_int_t)t->n_threads, "runs", rows);
+                  (json_int_t)t->options.seed, "threads", (json_int_t)t->n_threads, "processes",
+                  (json_int_t)t->n_processes, "runs", rows);
     if (object && t->options.sizes.n > 0)
         json_object_set_new(object, "mean_units", json_real(t->mean_units));
     if (object && t->n_seeds > 1)
@@ -289,18 +292,82 @@ json_t *emu_cli_sim_json(const struct emu_cli_traffic *t, const struct emu_cli_t
 
 /* ---- files ---- */
 
+/* Of several processes the first writes; the others do the same to nothing. All can or none. */
 static FILE *open_file(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run, const char *what)
 {
+    bool is_writer = !t->world || t->world->rank == 0;
+    uint64_t has_failed;
     char path[4200];
     char load[32];
     FILE *file;
 
     emu_cli_load_text(run->load, load);
     snprintf(path, sizeof(path), "%s/%s-%s-%s.tsv", t->output, what, emu_cli_mode_name(run->mode), load);
-    file = fopen(path, "we");
+    file = fopen(is_writer ? path : "/dev/null", "we");
     if (!file)
         (void)emu_cli_fail("sim", "--output: %s: %s", path, strerror(errno));
+    has_failed = !file;
+    if (t->world)
+        t->world->reduce(t->world->ctx, EMU_SIM_MOST, &has_failed, 1);
+    if (has_failed && file) {
+        fclose(file);
+        file = NULL;
+    }
     return file;
+}
+
+#define LINK_FIGURES (7 + 2 * EMU_VCS_MAX)
+#define LINKS_READ   128 /* at a time, where they come from several processes */
+
+/* Reads links in their order. */
+struct link_reader {
+    const struct emu_sim *sim;
+    const struct emu_sim_world *world;
+    uint32_t n_links;
+    uint64_t figures[LINKS_READ][LINK_FIGURES];
+};
+
+static void to_figures(const struct emu_sim_link_stats *s, uint64_t figures_out[LINK_FIGURES])
+{
+    const uint64_t first[7] = { s->packets,    s->units,           s->busy_ps, s->stall_ps,
+                                s->crc_errors, s->retransmissions, s->lanes_up };
+
+    memcpy(figures_out, first, sizeof(first));
+    memcpy(figures_out + 7, s->vc_packets, sizeof(s->vc_packets));
+    memcpy(figures_out + 7 + EMU_VCS_MAX, s->vc_occupancy, sizeof(s->vc_occupancy));
+}
+
+static struct emu_sim_link_stats of_figures(const uint64_t figures[LINK_FIGURES])
+{
+    struct emu_sim_link_stats s = { .packets = figures[0],
+                                    .units = figures[1],
+                                    .busy_ps = figures[2],
+                                    .stall_ps = figures[3],
+                                    .crc_errors = figures[4],
+                                    .retransmissions = figures[5],
+                                    .lanes_up = (uint32_t)figures[6] };
+
+    memcpy(s.vc_packets, figures + 7, sizeof(s.vc_packets));
+    memcpy(s.vc_occupancy, figures + 7 + EMU_VCS_MAX, sizeof(s.vc_occupancy));
+    return s;
+}
+
+static struct emu_sim_link_stats read_link(struct link_reader *reader, uint32_t id)
+{
+    struct emu_sim_link_stats s;
+
+    if (!reader->world) {
+        emu_sim_link_stats(reader->sim, id, &s);
+        return s;
+    }
+    for (uint32_t i = 0; id % LINKS_READ == 0 && i < LINKS_READ && id + i < reader->n_links; i++) {
+        emu_sim_link_stats(reader->sim, id + i, &s);
+        to_figures(&s, reader->figures[i]);
+    }
+    if (id % LINKS_READ == 0)
+        reader->world->reduce(reader->world->ctx, EMU_SIM_SUM, reader->figures[0],
+                              sizeof(reader->figures) / sizeof(reader->figures[0][0]));
+    return of_figures(reader->figures[id % LINKS_READ]);
 }
 
 /* A full disk shows here at the latest. */
@@ -334,6 +401,7 @@ static int write_links(const struct emu_cli_traffic *t, const struct emu_cli_tra
 {
     uint32_t *places = emu_heat_places(t->machine);
     double measured = run->measured_ps ? (double)run->measured_ps : 1;
+    struct link_reader reader = { .sim = sim, .world = t->world, .n_links = emu_machine_n_links(t->machine) };
     FILE *file;
 
     if (!places) {
@@ -346,9 +414,8 @@ static int write_links(const struct emu_cli_traffic *t, const struct emu_cli_tra
         fprintf(file, "\tpackets\tunits\tutilisation\tstalled\tcrc_errors\tretransmissions\tlanes_up\n");
     }
     for (uint32_t id = 0; file && id < emu_machine_n_links(t->machine); id++) {
-        struct emu_sim_link_stats s;
+        struct emu_sim_link_stats s = read_link(&reader, id);
 
-        emu_sim_link_stats(sim, id, &s);
         emu_heat_print_link(file, t->machine, id, places);
         fprintf(file, "\t%" PRIu64 "\t%" PRIu64 "\t%.5f\t%.5f\t%" PRIu64 "\t%" PRIu64 "\t%u\n", s.packets, s.units,
                 (double)s.busy_ps / measured, (double)s.stall_ps / measured, s.crc_errors, s.retransmissions,
@@ -361,18 +428,18 @@ static int write_links(const struct emu_cli_traffic *t, const struct emu_cli_tra
 static int write_vcs(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run, const struct emu_sim *sim)
 {
     double measured = run->measured_ps ? (double)run->measured_ps : 1;
+    struct link_reader reader = { .sim = sim, .world = t->world, .n_links = emu_machine_n_links(t->machine) };
     FILE *file = open_file(t, run, "vcs");
 
     if (!file)
         return -EIO;
     fprintf(file, "link\tclass\tvc\tpackets\toccupancy_units\n");
     for (uint32_t id = 0; id < emu_machine_n_links(t->machine); id++) {
-        struct emu_sim_link_stats s;
+        struct emu_sim_link_stats s = read_link(&reader, id);
         struct emu_link link;
 
         if (emu_link_get(t->machine, id, &link) < 0)
             continue;
-        emu_sim_link_stats(sim, id, &s);
         for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++) {
             if (s.vc_packets[vc] != 0)
                 fprintf(file, "%u\t%s\t%u\t%" PRIu64 "\t%.4f\n", id, emu_link_class_name(link.link_class), vc,

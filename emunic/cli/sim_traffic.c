@@ -23,11 +23,13 @@
 #include "emunic/cli/server_report.h"
 #include "emunic/cli/verb_sim.h"
 #include "emunic/cli/sim_faults.h"
+#include "emunic/cli/sim_world.h"
 
-#define THREADS_MAX  1024
-#define SLICES       200 /* of a run with a time, for bar and interrupt */
-#define SEARCH_LOADS 9   /* of a search for saturation: about so many */
-#define SEEDS_MAX    1000
+#define THREADS_MAX    1024
+#define SLICES         200 /* of a run with a time, for bar and interrupt */
+#define SLICES_OF_MANY 20  /* likewise, when several processes have to agree on an interrupt */
+#define SEARCH_LOADS   9   /* of a search for saturation: about so many */
+#define SEEDS_MAX      1000
 
 struct request {
     struct emu_cli_traffic traffic;
@@ -45,9 +47,12 @@ struct request {
     bool is_json;
     bool is_ideal_nic;
     bool is_quiet;
-    struct emu_cli_traffic_run *runs; /* owned */
-    size_t n_runs;                    /* done */
-    size_t n_wanted;                  /* of all; a guess for the search of saturation */
+    bool is_mpi;
+    const struct emu_cli_world *world; /* NULL: this process alone */
+    int interrupted;                   /* the signal's number; with others: when all know of it */
+    struct emu_cli_traffic_run *runs;  /* owned */
+    size_t n_runs;                     /* done */
+    size_t n_wanted;                   /* of all; a guess for the search of saturation */
     struct emu_cli_progress progress;
 };
 
@@ -73,22 +78,36 @@ static void draw(void *ctx, double fraction)
     emu_cli_progress_draw(&q->progress, done < 1 ? done : 1, text);
 }
 
+/* With other processes all come here at the same points. */
 static bool wants_stop(void *ctx)
 {
-    (void)ctx;
-    return is_interrupted != 0;
+    struct request *q = ctx;
+    uint64_t number = (uint64_t)is_interrupted;
+
+    if (q->world)
+        q->world->calls.reduce(q->world->calls.ctx, EMU_SIM_MOST, &number, 1);
+    q->interrupted = (int)number;
+    return number != 0;
+}
+
+/* Process 0 hears of what the others have. */
+static void gather(struct request *q, struct emu_generator *gen, const struct emu_sim *sim)
+{
+    if (q->world)
+        emu_generator_gather(gen, sim, &q->world->calls);
 }
 
 /* To time_ps, or until all packets have arrived. */
-static void run_whole(struct request *q, struct emu_sim *sim, const struct emu_generator *gen,
+static void run_whole(struct request *q, struct emu_sim *sim, struct emu_generator *gen,
                       struct emu_cli_traffic_run *run)
 {
-    uint64_t slice_ps = q->time_ps ? (q->time_ps + SLICES - 1) / SLICES : 10000 * emu_link_cycle_ps(q->machine);
+    uint64_t slices = q->world ? SLICES_OF_MANY : SLICES;
+    uint64_t slice_ps = q->time_ps ? (q->time_ps + slices - 1) / slices : 10000 * emu_link_cycle_ps(q->machine);
     uint64_t start_ns = emu_clock_ns();
     double start_cpu = emu_cpu_seconds();
     enum emu_sim_stop stop = EMU_SIM_REACHED;
 
-    for (uint32_t i = 1; stop == EMU_SIM_REACHED && !is_interrupted; i++) {
+    for (uint32_t i = 1; stop == EMU_SIM_REACHED && !wants_stop(q); i++) {
         uint64_t until_ps = i * slice_ps;
 
         if (q->time_ps && until_ps > q->time_ps)
@@ -102,6 +121,7 @@ static void run_whole(struct request *q, struct emu_sim *sim, const struct emu_g
     run->cpu_seconds = emu_cpu_seconds() - start_cpu;
     run->measured_ps = emu_sim_now(sim);
     emu_sim_totals(sim, &run->totals);
+    gather(q, gen, sim);
     run->kind = stop == EMU_SIM_DEADLOCK              ? "deadlock" :
                 stop != EMU_SIM_EMPTY                 ? "time" :
                 emu_generator_messages_left(gen) != 0 ? "stalled" :
@@ -115,6 +135,7 @@ static void run_steady(struct request *q, struct emu_sim *sim, struct emu_genera
     struct emu_steady_result result;
 
     emu_generator_steady(gen, sim, &steady, &result);
+    gather(q, gen, sim);
     run->seconds = result.seconds;
     run->cpu_seconds = result.cpu_seconds;
     run->measured_ps = result.measured_ps;
@@ -153,7 +174,53 @@ static int take_results(struct request *q, const struct emu_generator *gen, cons
     emu_generator_latency(gen, EMU_LATENCY_CREATED, &run->latency);
     emu_generator_latency(gen, EMU_LATENCY_NETWORK, &run->network);
     emu_generator_latency(gen, EMU_LATENCY_ROUND_TRIP, &run->round_trip);
+    run->memory_bytes_most = run->memory_bytes;
     return emu_cli_take_nodes(&q->traffic, gen, run);
+}
+
+/* What each process has of its own, and what process 0 alone has and all go by. */
+static void share_results(struct request *q, struct emu_cli_traffic_run *run)
+{
+    const struct emu_sim_world *calls = &q->world->calls;
+    uint64_t sums[3] = { run->memory_bytes, (uint64_t)(run->cpu_seconds * 1e6), 0 };
+
+    if (calls->rank == 0)
+        memcpy(&sums[2], &run->nodes.follows, sizeof(sums[2]));
+    calls->reduce(calls->ctx, EMU_SIM_SUM, sums, 3);
+    calls->reduce(calls->ctx, EMU_SIM_MOST, &run->memory_bytes_most, 1);
+    run->memory_bytes = sums[0];
+    run->cpu_seconds = (double)sums[1] / 1e6;
+    memcpy(&run->nodes.follows, &sums[2], sizeof(sums[2]));
+}
+
+/* Is it this process that says what all have to say? */
+static bool is_speaker(const struct request *q)
+{
+    return !q->world || q->world->calls.rank == 0;
+}
+
+/* An error of one process is one of all. */
+static int share_error(const struct request *q, int r)
+{
+    uint64_t error = (uint64_t)-r;
+
+    if (!q->world)
+        return r;
+    q->world->calls.reduce(q->world->calls.ctx, EMU_SIM_MOST, &error, 1);
+    return -(int)error;
+}
+
+/* Do all processes simulate the same machine? */
+static bool is_one_machine(const struct request *q, const struct emu_sim *sim)
+{
+    uint64_t least = emu_sim_machine_hash(sim);
+    uint64_t most = least;
+
+    if (!q->world)
+        return true;
+    q->world->calls.reduce(q->world->calls.ctx, EMU_SIM_LEAST, &least, 1);
+    q->world->calls.reduce(q->world->calls.ctx, EMU_SIM_MOST, &most, 1);
+    return least == most;
 }
 
 /* Room for one more. */
@@ -167,47 +234,82 @@ static int grow_runs(struct request *q)
     return EMU_EXIT_DONE;
 }
 
+/* Traffic and network of a run. 0 or negative errno, the same in all processes; what there is is the caller's. */
+static int make_simulation(struct request *q, const struct emu_cli_traffic_run *run, struct emu_generator **gen_out,
+                           struct emu_sim **sim_out)
+{
+    struct emu_generator_options generator = q->traffic.options;
+    struct emu_sim_options sim_options = { .seed = run->seed,
+                                           .n_threads = (uint32_t)q->traffic.n_threads,
+                                           .has_ends = !q->is_ideal_nic,
+                                           .count_occupancy = (q->traffic.record & EMU_CLI_RECORD_VCS) != 0,
+                                           .world = !q->world ? NULL : &q->world->calls };
+    char err[256];
+    int r;
+
+    generator.seed = run->seed;
+    generator.mode = (uint8_t)run->mode;
+    generator.gap_ps = run->gap_ps;
+    generator.is_shared = q->world;
+    r = share_error(q, emu_generator_create(q->machine, &generator, gen_out, err, sizeof(err)));
+    if (r < 0) {
+        if (is_speaker(q))
+            (void)emu_cli_fail("sim", "traffic: %s", *gen_out ? strerror(-r) : err);
+        return r;
+    }
+    r = share_error(q, emu_sim_create(q->machine, q->faults, emu_generator_traffic(*gen_out), &sim_options, sim_out));
+    if (r < 0 && is_speaker(q))
+        (void)emu_cli_fail("sim", "traffic: %s",
+                           r == -ENOTSUP ? "this topology has no routing for packets" : strerror(-r));
+    if (r == 0 && !is_one_machine(q, *sim_out)) {
+        if (is_speaker(q))
+            (void)emu_cli_fail("sim", "--mpi: the processes have different files of this machine");
+        r = -EINVAL;
+    }
+    if (r == 0 && q->world)
+        emu_generator_start(*gen_out, *sim_out);
+    return r;
+}
+
+static int run_simulation(struct request *q, struct emu_cli_traffic_run *run, struct emu_generator *gen,
+                          struct emu_sim *sim)
+{
+    int r;
+
+    draw(q, 0);
+    if (q->time_ps || ends_by_itself(q))
+        run_whole(q, sim, gen, run);
+    else
+        run_steady(q, sim, gen, run);
+    r = take_results(q, gen, sim, run);
+    if (r == 0)
+        r = emu_generator_status(gen);
+    r = share_error(q, r);
+    if (q->world)
+        share_results(q, run);
+    emu_cli_progress_clear(&q->progress);
+    if (r < 0 && is_speaker(q))
+        (void)emu_cli_fail("sim", "traffic: %s", strerror(-r));
+    return r;
+}
+
 /* The run becomes the last one, unless it was interrupted. */
 static int simulate(struct request *q, enum emu_route_mode mode, double load, uint64_t seed)
 {
     struct emu_cli_traffic_run *run;
-    struct emu_generator_options generator = q->traffic.options;
-    struct emu_sim_options sim_options = { .seed = seed,
-                                           .n_threads = (uint32_t)q->traffic.n_threads,
-                                           .has_ends = !q->is_ideal_nic,
-                                           .count_occupancy = (q->traffic.record & EMU_CLI_RECORD_VCS) != 0 };
     struct emu_generator *gen = NULL;
     struct emu_sim *sim = NULL;
-    char err[256];
     int r;
 
     if (grow_runs(q) != EMU_EXIT_DONE)
         return EMU_EXIT_FAILED;
     run = &q->runs[q->n_runs];
     *run = (struct emu_cli_traffic_run){ .mode = mode, .load = load, .seed = seed };
-    generator.seed = seed;
     run->gap_ps = load > 0 ? q->capacity_gap_ps / load : 0;
-    generator.mode = (uint8_t)mode;
-    generator.gap_ps = run->gap_ps;
-    r = emu_generator_create(q->machine, &generator, &gen, err, sizeof(err));
-    if (r < 0)
-        return emu_cli_fail("sim", "traffic: %s", err);
-    r = emu_sim_create(q->machine, q->faults, emu_generator_traffic(gen), &sim_options, &sim);
-    if (r == 0) {
-        draw(q, 0);
-        if (q->time_ps || ends_by_itself(q))
-            run_whole(q, sim, gen, run);
-        else
-            run_steady(q, sim, gen, run);
-        r = take_results(q, gen, sim, run);
-        if (r == 0)
-            r = emu_generator_status(gen);
-    }
-    emu_cli_progress_clear(&q->progress);
-    if (r < 0) {
-        (void)emu_cli_fail("sim", "traffic: %s",
-                           r == -ENOTSUP ? "this topology has no routing for packets" : strerror(-r));
-    } else if (!is_interrupted) {
+    r = make_simulation(q, run, &gen, &sim);
+    if (r == 0)
+        r = run_simulation(q, run, gen, sim);
+    if (r == 0 && !wants_stop(q)) {
         q->n_runs++;
         r = q->traffic.output && seed == q->traffic.options.seed ? emu_cli_sim_write(&q->traffic, run, sim) : 0;
     }
@@ -229,7 +331,7 @@ static int find_saturation(struct request *q, enum emu_route_mode mode, uint64_t
 
         if (simulate(q, mode, load, seed) != EMU_EXIT_DONE)
             return EMU_EXIT_FAILED;
-        if (is_interrupted)
+        if (q->interrupted)
             return EMU_EXIT_DONE;
         run = &q->runs[q->n_runs - 1];
         emu_saturation_tell(&found.search, load, run->nodes.follows);
@@ -300,15 +402,16 @@ static int run_all(struct request *q)
     q->n_wanted = q->traffic.finds_saturation ? n * SEARCH_LOADS : n;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    emu_cli_progress_init(&q->progress, q->is_quiet);
-    for (size_t i = 0; i < n && status == EMU_EXIT_DONE && !is_interrupted; i++)
+    emu_cli_progress_init(&q->progress, q->is_quiet || !is_speaker(q));
+    for (size_t i = 0; i < n && status == EMU_EXIT_DONE && !q->interrupted; i++)
         status = run_number(q, i);
     emu_cli_progress_clear(&q->progress);
-    if (status == EMU_EXIT_DONE && (q->n_runs > 0 || !is_interrupted))
+    if (status == EMU_EXIT_DONE && (q->n_runs > 0 || !q->interrupted) && is_speaker(q))
         status = show(q);
-    if (is_interrupted) {
-        (void)emu_cli_fail("sim", "traffic: interrupted, %zu of %zu runs were done", q->n_runs, q->n_wanted);
-        return 128 + is_interrupted;
+    if (q->interrupted) {
+        if (is_speaker(q))
+            (void)emu_cli_fail("sim", "traffic: interrupted, %zu of %zu runs were done", q->n_runs, q->n_wanted);
+        return 128 + q->interrupted;
     }
     return status;
 }
@@ -336,6 +439,24 @@ static int take_gap(struct request *q)
             q->sizes[i].weight * emu_uniform_gap_ps(q->machine, q->sizes[i].units, o->response_units, 1);
     }
     q->capacity_gap_ps /= weights;
+    return EMU_EXIT_DONE;
+}
+
+/* Each thread needs a router, and numbers them and the other processes with a byte. */
+static int check_threads(const struct request *q)
+{
+    uint64_t size = q->traffic.n_processes;
+    uint64_t n_threads = q->traffic.n_threads;
+    uint32_t n_routers = emu_machine_n_routers(q->machine);
+
+    if (size * n_threads > n_routers && size > 1)
+        return emu_cli_fail("sim", "--mpi: %llu processes of %llu threads are more than the %u routers",
+                            (unsigned long long)size, (unsigned long long)n_threads, n_routers);
+    if (n_threads > n_routers)
+        return emu_cli_fail("sim", "--threads: %llu are more than the %u routers", (unsigned long long)n_threads,
+                            n_routers);
+    if (n_threads + (size > 1 ? size : 0) > EMU_SIM_PARTS_MAX)
+        return emu_cli_fail("sim", "--threads: more than %u, other processes included", EMU_SIM_PARTS_MAX);
     return EMU_EXIT_DONE;
 }
 
@@ -368,9 +489,9 @@ static int prepare(struct request *q)
         q->loads[0] = 0; /* the file tells when */
         q->n_loads = 1;
     }
-    if (t->output && mkdir(t->output, 0777) < 0 && errno != EEXIST)
+    if (t->output && is_speaker(q) && mkdir(t->output, 0777) < 0 && errno != EEXIST)
         return emu_cli_fail("sim", "--output: %s: %s", t->output, strerror(errno));
-    return EMU_EXIT_DONE;
+    return check_threads(q);
 }
 
 /* ---- command line ---- */
@@ -634,6 +755,8 @@ static const struct emu_option options[] = {
       EMU_OPTION_SET(struct request, traffic.has_per_node) },
     { "threads", 't', "N", "of the simulation (default: 1); results do not depend on it",
       EMU_OPTION_NUMBER(struct request, traffic.n_threads, 1, THREADS_MAX) },
+    { "mpi", 0, NULL, "the processes of the mpirun around this command simulate together; results do not depend on it",
+      EMU_OPTION_SET(struct request, is_mpi) },
     { "record", 'c', "WHAT", "latency, links, vcs, or several with commas: into files of the folder",
       EMU_OPTION_CALL(take_records) },
     { "output", 'o', "FOLDER", "for result.json, the recorded files and plots of them (SVG and PNG)",
@@ -717,26 +840,58 @@ static void set_defaults(struct request *q)
     }
 }
 
-int emu_cli_sim_traffic(int argc, char **argv)
+static void fini(struct request *q)
 {
-    struct request q = { .traffic = { .n_threads = 1, .n_seeds = 1, .options = { .seed = 1 } } };
+    for (size_t i = 0; i < q->n_runs; i++) {
+        free(q->runs[i].nodes.sent_gb_s);
+        free(q->runs[i].nodes.received_gb_s);
+    }
+    free(q->runs);
+    free(q->traffic.saturations);
+    emu_cli_jobs_fini(&q->traffic.jobs);
+    emu_messages_fini(&q->messages);
+    emu_fault_map_destroy(q->faults);
+    emu_machine_destroy(q->machine);
+}
+
+static int sim_traffic(int argc, char **argv, const struct emu_cli_world *world)
+{
+    struct request q = { .traffic = { .n_threads = 1, .n_processes = 1, .n_seeds = 1, .options = { .seed = 1 } } };
     int status = parse(&q, argc, argv);
 
     if (status != EMU_PROCEED)
         return status;
     set_defaults(&q);
+    if (world && world->calls.size > 1) {
+        q.world = world;
+        q.traffic.world = &world->calls;
+        q.traffic.n_processes = world->calls.size;
+        q.traffic.has_per_node &= world->calls.rank == 0;
+    }
     status = prepare(&q);
+    if (q.world)
+        status = world->agree(&world->calls, status);
     if (status == EMU_EXIT_DONE)
         status = run_all(&q);
-    for (size_t i = 0; i < q.n_runs; i++) {
-        free(q.runs[i].nodes.sent_gb_s);
-        free(q.runs[i].nodes.received_gb_s);
-    }
-    free(q.runs);
-    free(q.traffic.saturations);
-    emu_cli_jobs_fini(&q.traffic.jobs);
-    emu_messages_fini(&q.messages);
-    emu_fault_map_destroy(q.faults);
-    emu_machine_destroy(q.machine);
+    if (q.world)
+        status = world->agree(&world->calls, status);
+    fini(&q);
     return status;
+}
+
+int emu_cli_sim_traffic(int argc, char **argv)
+{
+    return sim_traffic(argc, argv, NULL);
+}
+
+int emu_cli_sim_traffic_of_many(int argc, char **argv, const struct emu_cli_world *world)
+{
+    uint64_t least = world->arguments_hash;
+    uint64_t most = least;
+
+    world->calls.reduce(world->calls.ctx, EMU_SIM_LEAST, &least, 1);
+    world->calls.reduce(world->calls.ctx, EMU_SIM_MOST, &most, 1);
+    if (least != most)
+        return emu_cli_usage("sim", "--mpi: the processes have different arguments, or versions of emunic");
+    return sim_traffic(argc, argv, world);
 }

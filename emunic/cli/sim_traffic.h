@@ -46,10 +46,11 @@ struct emu_cli_traffic_run {
     struct emu_histogram latency; /* created to delivered */
     struct emu_histogram network; /* entered to delivered */
     struct emu_histogram round_trip;
-    uint64_t received;      /* packets, responses left out ... */
-    uint64_t received_hops; /* ... and the links between routers that they crossed */
-    uint64_t trace_hash;    /* of all deliveries, warm-up included */
-    uint64_t memory_bytes;
+    uint64_t received;          /* packets, responses left out ... */
+    uint64_t received_hops;     /* ... and the links between routers that they crossed */
+    uint64_t trace_hash;        /* of all deliveries, warm-up included */
+    uint64_t memory_bytes;      /* of all processes */
+    uint64_t memory_bytes_most; /* of the one that has most */
     struct emu_cli_nodes nodes;
     struct emu_cli_job_figures jobs[EMU_CLI_JOBS_MAX];
     double seconds;     /* of the host, for the measured time */
@@ -63,9 +64,11 @@ struct emu_cli_traffic {
     double mean_units;                    /* of a packet */
     const char *trace_path;               /* NULL: a pattern */
     unsigned record;
-    const char *output; /* folder; NULL: none */
-    uint64_t n_threads;
-    uint64_t n_seeds; /* counted up from that of the options */
+    const char *output;                /* folder; NULL: none */
+    uint64_t n_threads;                /* of each process */
+    uint64_t n_processes;              /* that simulate together */
+    const struct emu_sim_world *world; /* of them; NULL: one */
+    uint64_t n_seeds;                  /* counted up from that of the options */
     bool finds_saturation;
     bool has_per_node;                      /* the object has throughput node by node */
     struct emu_cli_saturation *saturations; /* owned; finds_saturation: one for each mode and seed done */

@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "emunic/cli/cli.h"
 #include "emunic/cli/options.h"
 #include "emunic/cli/server_report.h"
+#include "emunic/cli/sim_world.h"
 #include "emunic/cli/text_table.h"
 #include "emunic/experiments/experiment.h"
 #include "emunic/experiments/ledger.h"
@@ -146,6 +148,41 @@ int emu_cli_sim_list(int argc, char **argv)
     return request.is_json ? print_json_list() : print_list();
 }
 
+/* Of the processes of a job the first speaks, as far as their launchers tell which that is. */
+static bool speaks(void)
+{
+    static const char *const names[] = { "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *rank = getenv(names[i]);
+
+        if (rank)
+            return strcmp(rank, "0") == 0;
+    }
+    return true;
+}
+
+int emu_cli_sim_become_mpi(int argc, char **argv)
+{
+    char path[PATH_MAX];
+    bool is_asked = false;
+    int r;
+
+    for (int i = 1; i < argc; i++)
+        is_asked |= strcmp(argv[i], "--mpi") == 0;
+    if (!is_asked)
+        return EMU_PROCEED;
+    r = emu_cli_sim_mpi(path);
+    if (r == 0) {
+        execv(path, argv);
+        r = -errno;
+    }
+    if (speaks())
+        (void)emu_cli_fail("sim", "--mpi: %s: %s", path,
+                           r == -ENOENT ? "this emunic was built without MPI" : strerror(-r));
+    return EMU_EXIT_FAILED;
+}
+
 int emu_verb_sim(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -162,8 +199,11 @@ int emu_verb_sim(int argc, char **argv)
         return emu_cli_sim_run(argc - 1, argv + 1);
     if (strcmp(word, "explain") == 0 || strcmp(word, "--explain") == 0)
         return emu_cli_sim_explain(argc - 1, argv + 1);
-    if (strcmp(word, "traffic") == 0)
-        return emu_cli_sim_traffic(argc - 1, argv + 1);
+    if (strcmp(word, "traffic") == 0) {
+        int status = emu_cli_sim_become_mpi(argc - 1, argv + 1);
+
+        return status != EMU_PROCEED ? status : emu_cli_sim_traffic(argc - 1, argv + 1);
+    }
     if (strcmp(word, "messages") == 0)
         return emu_cli_sim_messages(argc - 1, argv + 1);
     if (strcmp(word, "audit") == 0)
