@@ -134,8 +134,8 @@ CLOCK_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
 }
 
 /*
- * Its holder may wait for its turn, which is long for the host: a thread that spins meanwhile would seem to compute, and
- * would want the core.
+ * Its holder may wait for its turn, which is long for the host: a thread that spins meanwhile would seem to compute,
+ * and would want the core.
  */
 CLOCK_EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
 {
