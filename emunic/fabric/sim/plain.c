@@ -119,9 +119,10 @@ SIM_INLINE void fetch_arrivals(const struct part *part, const struct emu_wheel_c
         __builtin_prefetch(&part->cells[chunk->events[i].payload], 1);
 }
 
+/* In the order of their sending, as sim_routers_arrive(). */
 void sim_plain_arrive(struct part *part, const struct emu_wheel_list *list)
 {
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_oldest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;

@@ -207,9 +207,10 @@ SIM_INLINE void fetch_arrivals(const struct part *part, const struct emu_event *
     }
 }
 
+/* In the order of their sending: short packets of a fast link arrive several in a slot. */
 void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
 {
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_oldest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;

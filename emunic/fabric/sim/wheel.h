@@ -103,6 +103,25 @@ static inline struct emu_wheel_chunk *emu_wheel_newest(const struct emu_wheel_li
     return (struct emu_wheel_chunk *)((uintptr_t)(list->cursor - 1) & -sizeof(struct emu_wheel_chunk));
 }
 
+/*
+ * The oldest one, from which emu_wheel_done() leads to newer ones: for events that have to come in the order in which
+ * they were put.
+ */
+static inline struct emu_wheel_chunk *emu_wheel_oldest(const struct emu_wheel_list *list)
+{
+    struct emu_wheel_chunk *chunk = emu_wheel_newest(list);
+    struct emu_wheel_chunk *newer = NULL;
+
+    while (chunk) {
+        struct emu_wheel_chunk *older = chunk->next;
+
+        chunk->next = newer;
+        newer = chunk;
+        chunk = older;
+    }
+    return newer;
+}
+
 /* The events of a chunk are done: it is free. Returns the next older one. */
 static inline struct emu_wheel_chunk *emu_wheel_done(struct emu_wheel *w, struct emu_wheel_chunk *chunk)
 {

@@ -75,6 +75,30 @@ static void test_all_events_of_a_slot_come(void **state)
     emu_wheel_fini(&w);
 }
 
+/* Packets of a link that arrive in one slot stay in order. */
+static void test_events_of_a_slot_come_in_order_from_the_oldest_chunk(void **state)
+{
+    struct emu_wheel w = wheel_of(64);
+    struct emu_wheel_bucket bucket;
+    uint32_t n_taken = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 100; i++)
+        put(&w, 7, i);
+    emu_wheel_advance(&w, 7);
+    bucket = emu_wheel_take(&w);
+    for (unsigned number = 0; number < EMU_WHEEL_LISTS; number++) {
+        const struct emu_wheel_list *list = &bucket.lists[number];
+
+        for (struct emu_wheel_chunk *chunk = emu_wheel_oldest(list); chunk; chunk = emu_wheel_done(&w, chunk)) {
+            for (size_t i = 0; i < emu_wheel_count(list, chunk); i++)
+                assert_int_equal(chunk->events[i].payload, n_taken++);
+        }
+    }
+    assert_int_equal(n_taken, 100);
+    emu_wheel_fini(&w);
+}
+
 static void test_far_events_come_with_later_ones_of_their_slot(void **state)
 {
     struct emu_wheel w = wheel_of(64);
@@ -148,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_empty_wheel_has_no_next_slot),
         cmocka_unit_test(test_all_events_of_a_slot_come),
+        cmocka_unit_test(test_events_of_a_slot_come_in_order_from_the_oldest_chunk),
         cmocka_unit_test(test_far_events_come_with_later_ones_of_their_slot),
         cmocka_unit_test(test_random_events_come_in_order_of_time),
         cmocka_unit_test(test_filter_drops_near_and_far_events),
