@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "emunic/abi/portals.h"
+#include "emunic/engine/portals_owner.h"
 #include "tests/common/portals_job.h"
 
 static inline uint32_t part_slot_of(const struct emu_port *by, ptl_process_id_t id)
@@ -81,7 +82,7 @@ static inline void part_release(struct emu_port *by, struct emu_ptl_ni *part)
 /* Events that have been put into a queue so far, counted or not. */
 static inline uint64_t part_events(const struct emu_ptl_ni *part, ptl_handle_eq_t handle)
 {
-    const struct emu_ptl_eq *eq = &part->eqs[(uint32_t)handle >> 12 & 0xffffu];
+    const struct emu_ptl_eq *eq = &part->eqs[emu_ptl_handle_index((uint32_t)handle)];
     const struct emu_ptl_event *ring = (const struct emu_ptl_event *)(part->arena + eq->ring_off);
     uint64_t tail = atomic_load(&eq->tail);
 
