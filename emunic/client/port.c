@@ -205,6 +205,7 @@ void emu_port_detach(struct emu_port *port)
     emu_direct_destroy(port->direct);
     port->direct = NULL;
     port->gate = NULL;
+    emu_handed_close(&port->handed);
     if (port->table)
         munmap((void *)(uintptr_t)port->table, port->table_bytes);
     if (port->segment)

@@ -7,6 +7,7 @@
 #include "emunic/client/direct.h"
 #include "emunic/client/lane.h"
 #include "emunic/client/port.h"
+#include "emunic/engine/pages.h"
 #include "emunic/engine/share.h"
 
 void emu_handed_add(struct emu_port *port)
@@ -18,9 +19,19 @@ void emu_handed_add(struct emu_port *port)
     if (!port->gate || cmd->length_bytes <= port->settings.direct_limit_bytes || cmd->chain != EMU_CHAIN_NONE ||
         (cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET))
         return;
+    if (!handed->last)
+        handed->last = emu_pages_take(EMU_HANDED_MAX * sizeof(*handed->last));
+    if (!handed->last) /* emunic does it alone */
+        return;
     handed->last[n % EMU_HANDED_MAX].number = port->tail;
     handed->last[n % EMU_HANDED_MAX].cmd = *cmd;
     atomic_store_explicit(&handed->n, n + 1, memory_order_relaxed);
+}
+
+void emu_handed_close(struct emu_handed *handed)
+{
+    emu_pages_give(handed->last, EMU_HANDED_MAX * sizeof(*handed->last));
+    handed->last = NULL;
 }
 
 static const struct emu_cmd *find(const struct emu_port *port, uint64_t number)

@@ -21,20 +21,24 @@ struct emu_port;
 
 #define EMU_HANDED_MAX 8u /* the last ones: emunic takes them in this order */
 
+struct emu_handed_command {
+    uint64_t number; /* as counted by the ring's tail */
+    struct emu_cmd cmd;
+};
+
 /* Block transfers in emunic's hands. Zero is a valid beginning. */
 struct emu_handed {
     _Atomic uint32_t n; /* 0: none of them can be helped with */
     uint32_t n_moved;   /* slices of the one with that serial */
     uint16_t serial;
-    bool is_left; /* we could not move one of its slices, and take no more */
-    struct {
-        uint64_t number; /* of the command, as counted by the ring's tail */
-        struct emu_cmd cmd;
-    } last[EMU_HANDED_MAX];
+    bool is_left;                    /* we could not move one of its slices, and take no more */
+    struct emu_handed_command *last; /* owned, EMU_HANDED_MAX; NULL: there was none yet */
 };
 
 /* The slot of the last emu_port_command() is about to be published. */
 void emu_handed_add(struct emu_port *port);
+/* Ends what emu_handed_add() began. */
+void emu_handed_close(struct emu_handed *handed);
 
 /* Moves a slice of a transfer. False: there was none to move. */
 bool emu_port_help(struct emu_port *port);

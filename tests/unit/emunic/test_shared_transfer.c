@@ -107,6 +107,7 @@ static int begin(void **state)
 static int finish(void **state)
 {
     (void)state;
+    emu_handed_close(&port.handed);
     free(segment);
     return 0;
 }
@@ -182,7 +183,7 @@ static void test_each_slice_is_moved_once_in_any_order_of_turns(void **state)
         }
         require_each_once();
         if (round < 199)
-            free(segment);
+            finish(NULL);
     }
 }
 
@@ -299,7 +300,7 @@ static void test_any_words_do_no_harm(void **state)
         if (!has_lied)
             require_each_once();
         if (round < 1999)
-            free(segment);
+            finish(NULL);
     }
 }
 
