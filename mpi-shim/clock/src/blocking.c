@@ -9,9 +9,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stddef.h>
-#include <sys/syscall.h>
 #include <threads.h>
-#include <unistd.h>
 
 #include "emunic/client/virtual_clock.h"
 #include "mpi-shim/clock/src/program_clock.h"
@@ -131,23 +129,6 @@ CLOCK_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
         return r;
     absence = leave(CLOCK_CALLER);
     return come_back(absence, ((__typeof__(pthread_rwlock_wrlock) *)original(WRITE_LOCK))(lock));
-}
-
-/*
- * Its holder may wait for its turn, which is long for the host: a thread that spins meanwhile would seem to compute,
- * and would want the core.
- */
-CLOCK_EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
-{
-    int r = pthread_spin_trylock(lock);
-    struct absence absence;
-
-    if (r != EBUSY)
-        return r;
-    absence = leave(CLOCK_CALLER);
-    while ((r = pthread_spin_trylock(lock)) == EBUSY)
-        syscall(SYS_sched_yield); /* the host's */
-    return come_back(absence, r);
 }
 
 /* A thread that is cancelled here stays outside: it ends, and its clock with it. */

@@ -11,8 +11,6 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -498,39 +496,6 @@ static void test_wait_without_time_out_is_away(void **state)
     close_pipe();
 }
 
-static pthread_spinlock_t spin_lock;
-static atomic_bool is_held;
-
-/* Has the lock until the other thread is away, 10 s at most. */
-static void *hold_until_away(void *unused)
-{
-    const struct timespec ms = { .tv_nsec = 1000000 };
-
-    pthread_spin_lock(&spin_lock);
-    atomic_store(&is_held, true);
-    for (int i = 0; i < 10000 && played_times_away() == 0; i++)
-        syscall(SYS_nanosleep, &ms, NULL);
-    pthread_spin_unlock(&spin_lock);
-    return unused;
-}
-
-static void test_spinning_for_a_lock_is_away(void **state)
-{
-    pthread_t holder;
-
-    (void)state;
-    pthread_spin_init(&spin_lock, PTHREAD_PROCESS_PRIVATE);
-    played_forget_away();
-    assert_int_equal(pthread_create(&holder, NULL, hold_until_away, NULL), 0);
-    while (!atomic_load(&is_held))
-        syscall(SYS_sched_yield);
-    assert_int_equal(pthread_spin_lock(&spin_lock), 0);
-    assert_int_equal(played_times_away(), 1);
-    pthread_spin_unlock(&spin_lock);
-    assert_int_equal(pthread_join(holder, NULL), 0);
-    pthread_spin_destroy(&spin_lock);
-}
-
 /* ---- whose time it is ---- */
 
 /* NULL: no. */
@@ -640,7 +605,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_time_outs_of_threads_are_virtual),
         cmocka_unit_test(test_message_that_is_there_is_received),
         cmocka_unit_test(test_wait_without_time_out_is_away),
-        cmocka_unit_test(test_spinning_for_a_lock_is_away),
         cmocka_unit_test(test_thread_begins_at_its_creators_time),
         cmocka_unit_test(test_yields_take_virtual_time),
         cmocka_unit_test(test_library_of_the_runtime_has_the_hosts_clock),
