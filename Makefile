@@ -98,9 +98,7 @@ $(THREADS)/build.ninja: | deps
 # A folder of before learns the targets' names first: meson compile looks them up before it configures anew.
 check-threads: deps $(THREADS)/build.ninja
 	@ninja --quiet -C $(THREADS) build.ninja
-	@$(MESON) compile -C $(THREADS) conformance-threads conformance-portals-cray-threads \
-		conformance-portals-ref-threads unit-emunic_biased_lock unit-emunic_completion_queue \
-		unit-fabric_sim unit-fabric_sim_faults
+	@$(MESON) compile -C $(THREADS) threads-tests
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
 
 $(FUZZ)/build.ninja:

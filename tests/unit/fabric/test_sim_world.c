@@ -74,7 +74,8 @@ static void exchange(void *ctx, struct emu_sim_mail *const *mails, uint32_t n_ma
         }
         memcpy(mails[i]->in, from->out, bytes);
     }
-    job->n_exchanges += rank == 0;
+    if (rank == 0)
+        job->n_exchanges++;
     pthread_barrier_wait(&job->meeting);
 }
 
