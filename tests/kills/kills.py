@@ -27,7 +27,8 @@ from scenes import NOBODY, Jobs, Queues, Reductions, Workers  # noqa: E402
 
 # Of each round of kills: the scene, its part, the most steps that one such scene stands.
 SCENES = {
-    "gni": (0.2, lambda c: Workers(c, "gni")),
+    "gni": (0.15, lambda c: Workers(c, "gni")),
+    "gni-shared": (0.05, lambda c: Workers(c, "gni", shared=True)),
     "gni-routed": (0.17, lambda c: Workers(c, "gni", routed=True)),
     "gni-cma": (0.1, lambda c: Workers(c, "gni", cma=True)),
     "gni-user": (0.1, lambda c: Workers(c, "gni", routed=True, cma=True, user=NOBODY)),

@@ -96,10 +96,10 @@ class Scene:
 class Server:
     """`emunic serve`, until it is killed."""
 
-    def __init__(self, scene, options=(), name=NAME):
+    def __init__(self, scene, options=(), name=NAME, settings=None):
         self.scene = scene
         self.process = scene.start([scene.context.emunic, "serve", "--name", name, "--machine", "aries:groups=2",
-                                    *options])
+                                    *options], scene.context.environment | (settings or {}))
         self.pid = self.process.pid
         line = ""
         while "is ready" not in line:
@@ -123,9 +123,10 @@ class AtServer(Scene):
         super().__init__(context)
         self.fds = None
 
-    def serve(self, n_nodes, user=None, options=()):
+    def serve(self, n_nodes, user=None, options=(), settings=None):
         own = f":{user}" if user is not None else ""
-        self.server = Server(self, ["--nodes", n_nodes, "--domain", f"{PTAG}:{COOKIE}{own}", *options])
+        self.server = Server(self, ["--nodes", n_nodes, "--domain", f"{PTAG}:{COOKIE}{own}", *options],
+                             settings=settings)
 
     def movers(self):
         """Their end is the end of the user's ports (emunic/daemon/movers/README.md)."""
@@ -145,8 +146,12 @@ class AtServer(Scene):
 class Workers(AtServer):
     """Programs without a launcher at one `emunic serve`, each step another life of one of them."""
 
-    def __init__(self, context, program, n_ranks=6, n_nodes=4, routed=False, cma=False, user=None):
+    # Block transfers of the longest slot are then large ones, which emunic and the worker move together by slices.
+    SHARED = {"EMUNIC_DIRECT_LIMIT": "20000", "EMUNIC_SLICE": "4096"}
+
+    def __init__(self, context, program, n_ranks=6, n_nodes=4, routed=False, cma=False, user=None, shared=False):
         super().__init__(context)
+        self.settings = self.SHARED if shared else {}
         self.program, self.n_ranks, self.n_nodes = program, n_ranks, n_nodes
         self.routed, self.cma, self.user = routed, cma, user
         self.board = Board(context.folder / f"board.{program}", n_ranks)
@@ -157,7 +162,8 @@ class Workers(AtServer):
         self.open()
 
     def open(self):
-        self.serve(self.n_nodes, self.user, ["--datapath", "routed"] if self.routed else [])
+        self.serve(self.n_nodes, self.user, ["--datapath", "routed"] if self.routed else [],
+                   self.settings)
         self.board.clear()
         self.begin_all()
 
@@ -172,7 +178,7 @@ class Workers(AtServer):
         self.lives[rank] = self.context.n_lives
         nid = rank * self.n_nodes // self.n_ranks
         job = {"PMI_GNI_COOKIE": str(COOKIE), "PMI_GNI_PTAG": str(PTAG), "EMUNIC_NID": str(nid),
-               "EMUNIC_MEMORY": "cma" if self.cma else "auto"}
+               "EMUNIC_MEMORY": "cma" if self.cma else "auto", **self.settings}
         argv = [self.context.programs[self.program], self.board.path, rank, self.lives[rank], self.context.seed]
         if through_rank:
             argv = [self.context.emunic_rank, *argv]
