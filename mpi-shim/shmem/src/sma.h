@@ -166,8 +166,8 @@ SMAI_COLD dmapp_seg_desc_t *smai_check(struct smai_remote r, int pe, uint64_t le
 
 /*
  * sma_rma.c: checks, then DMAPP's calls. Descriptions go by value: so the short way has them in registers, writes
- * nothing to the stack and needs no canary there. Its callers below put the description together anew, because one that
- * is passed on whole would be stored ahead of the short way.
+ * nothing to the stack. Their callers below put each description together anew, because one that is passed on whole
+ * would be stored ahead of the short way.
  */
 SMAI_COLD void smai_put_slowly(struct smai_remote r, const void *from, uint64_t len_bytes, bool is_nbi);
 SMAI_COLD void smai_get_slowly(struct smai_remote r, void *to, uint64_t len_bytes, bool is_nbi);
@@ -241,7 +241,8 @@ SMAI_INLINE uint64_t smai_amo(struct smai_remote r, struct smai_atomic a)
         smai_launch(&at, GNII_LAUNCH_AMO + a.op + (a.width_bytes == 4 ? GNII_LAUNCH_32BIT : 0), a.operand1, a.operand2,
                     a.fetches ? &old : NULL))
         return old;
-    return smai_amo_slowly(r, a);
+    return smai_amo_slowly((struct smai_remote){ r.ctx, r.at, r.pe, r.call },
+                           (struct smai_atomic){ a.op, a.fetches, a.width_bytes, a.operand1, a.operand2 });
 }
 
 /* Old value, if it fetches, into *fetch by the next quiet. */
@@ -258,20 +259,21 @@ SMAI_INLINE void smai_amo_nbi(struct smai_remote r, struct smai_atomic a, void *
                     &old))
         memcpy(fetch, &old, a.width_bytes);
     else
-        smai_amo_nbi_slowly(r, a, fetch);
+        smai_amo_nbi_slowly((struct smai_remote){ r.ctx, r.at, r.pe, r.call },
+                            (struct smai_atomic){ a.op, a.fetches, a.width_bytes, a.operand1, a.operand2 }, fetch);
 }
 
 /* Aligned words are stored in one piece. */
 SMAI_INLINE void smai_set(struct smai_remote r, size_t width_bytes, uint64_t value)
 {
-    const struct smai_atomic a = { .op = EMU_AMO_SWAP, .width_bytes = width_bytes, .operand1 = value };
     struct smai_place at;
 
     if (SMAI_LIKELY(((uintptr_t)r.at & (width_bytes - 1)) == 0 &&
                     smai_reach(r.at, width_bytes, smai_pe_of(r.ctx, r.pe, r.call), &at)) &&
         smai_launch(&at, GNII_LAUNCH_PUT, (uint64_t)(uintptr_t)&value, width_bytes, NULL))
         return;
-    (void)smai_amo_slowly(r, a);
+    (void)smai_amo_slowly((struct smai_remote){ r.ctx, r.at, r.pe, r.call },
+                          (struct smai_atomic){ EMU_AMO_SWAP, false, width_bytes, value, 0 });
 }
 
 /* Aligned words are loaded in one piece. */
@@ -284,7 +286,7 @@ SMAI_INLINE uint64_t smai_fetch(struct smai_remote r, size_t width_bytes)
                     smai_reach(r.at, width_bytes, smai_pe_of(r.ctx, r.pe, r.call), &at)) &&
         smai_launch(&at, GNII_LAUNCH_GET, (uint64_t)(uintptr_t)&value, width_bytes, NULL))
         return value;
-    return smai_fetch_slowly(r, width_bytes);
+    return smai_fetch_slowly((struct smai_remote){ r.ctx, r.at, r.pe, r.call }, width_bytes);
 }
 
 /* Values as bits, and back. */
@@ -337,7 +339,8 @@ SMAI_INLINE void smai_put_signal(struct smai_remote r, const void *from, uint64_
                                  bool is_nbi)
 {
     if (SMAI_UNLIKELY(!smai_try_put_signal(r, from, len_bytes, signal)))
-        smai_put_signal_slowly(r, from, len_bytes, signal, is_nbi);
+        smai_put_signal_slowly((struct smai_remote){ r.ctx, r.at, r.pe, r.call }, from, len_bytes,
+                               (struct smai_signal){ signal.addr, signal.value, signal.op }, is_nbi);
 }
 
 /* ---- ordering ---- */
