@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the Dragonfly: what its wiring (dragonfly.c) and its routing (dragonfly_routing.c) share. The numbering is
- * described in dragonfly.c.
+ * Inside the Dragonfly: what its wiring (dragonfly.c), its routing (dragonfly_routing.c) and its channels
+ * (dragonfly_channels.c) share. The numbering is described in dragonfly.c.
  */
 #ifndef EMUNIC_FABRIC_DRAGONFLY_INNER_H
 #define EMUNIC_FABRIC_DRAGONFLY_INNER_H
@@ -11,11 +11,13 @@
 #include <stdint.h>
 
 #include "emunic/fabric/dragonfly.h"
+#include "emunic/fabric/fault_map.h"
 #include "emunic/fabric/topology.h"
 #include "emunic/fabric/xc_rules.h"
 
 enum {
     NODES_PER_BLADE = 4,
+    TILES_PER_NIC = 4, /* that a NIC can inject by; it shares them with its neighbour */
     BLACK_LINKS = 3,
     BLUE_SETS_FROM = 4, /* cables of a bundle: fewer are looked at faster one by one */
 };
@@ -72,6 +74,12 @@ struct crossing {
     uint32_t link;
     struct spot from;
     struct spot to;
+};
+
+/* What a function needs to know of the network; borrowed. */
+struct network {
+    const struct dragonfly *d;
+    const struct emu_fault_map *faults; /* NULL: nothing is broken */
 };
 
 static inline const struct dragonfly *emu_dragonfly_of(const struct emu_machine *m)
@@ -175,6 +183,15 @@ static inline struct crossing crossing_at(const struct dragonfly *d, const struc
     };
 }
 
+/* Link `blue` of all that join two groups. */
+static inline struct crossing crossing_of(const struct dragonfly *d, uint32_t from_group, uint32_t to_group,
+                                          uint32_t blue)
+{
+    const struct bundle b = bundle_between(d, from_group, to_group);
+
+    return crossing_at(d, &b, blue / EMU_XC_LINKS_PER_CABLE, blue % EMU_XC_LINKS_PER_CABLE);
+}
+
 /* Of the pair of blades that a router is in. */
 static inline struct pair_cables *pair_of(const struct dragonfly *d, const struct spot *s)
 {
@@ -208,6 +225,11 @@ static inline uint64_t *blue_set_of_blade(const struct dragonfly *d, uint32_t gr
 static inline uint32_t crossing_hops(const struct spot *src, const struct spot *dst, const struct crossing *c)
 {
     return local_hops(src, &c->from) + 1 + local_hops(&c->to, dst);
+}
+
+static inline bool is_up(const struct network *n, uint32_t link)
+{
+    return !n->faults || emu_fault_map_link_up(n->faults, link);
 }
 
 #endif
