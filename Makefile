@@ -23,7 +23,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 SETUP_ARGS = $(if $(CI),--werror)
 
 .PHONY: all deps build demo check check-shmem check-virtual check-sanitize check-threads check-fuzz \
-	check-debian-mpi check-multihost live fuzz soak attack kills bench growth generated fidelity mutations format \
+	check-debian-mpi check-multihost live sweep fuzz soak attack kills bench growth generated fidelity mutations format \
 	install clean
 
 all: build
@@ -80,6 +80,10 @@ live: build
 	$(PYTHON) tests/live/topobw.py $(BUILD) || status=1; \
 	$(PYTHON) tests/live/agreement.py $(BUILD) || status=1; \
 	$(PYTHON) tests/live/same.py $(BUILD) && exit $$status
+
+# Slow Geminis of a whole Titan are found: half an hour.
+sweep: build
+	@$(PYTHON) tests/live/sweep.py $(BUILD)
 
 # OpenSHMEM with all numbers of PEs, on all data paths; `make check` has part of it.
 check-shmem: build

@@ -38,7 +38,7 @@
 static const char phase_names[N_PHASES][3] = { "X+", "X-", "Y+", "Y-", "Z+", "Z-" };
 
 struct options {
-    unsigned long amount_mib;
+    double amount_mib;
     unsigned long message_bytes;
     int window;
 };
@@ -171,7 +171,7 @@ static void post(struct sender *s, gni_ep_handle_t ep, const struct node *to, gn
 
 static unsigned long n_messages(const struct options *options)
 {
-    return (unsigned long)((double)options->amount_mib * MIB / (double)options->message_bytes);
+    return (unsigned long)(options->amount_mib * MIB / (double)options->message_bytes);
 }
 
 static double send_all(struct sender *s, gni_ep_handle_t ep, const struct node *to)
@@ -338,7 +338,7 @@ static void close_sender(struct sender *s)
 static void usage(FILE *to)
 {
     fputs("usage: gni_topobw [-a MIB] [-s BYTES] [-w WINDOW]\n"
-          "  -a MIB     amount of each pair in MiB (default 16)\n"
+          "  -a MIB     amount of each pair in MiB, also a part of one (default 16)\n"
           "  -s BYTES   of a message (default 1048576)\n"
           "  -w WINDOW  messages outstanding, 1 to 64 (default 8)\n"
           "example: emunic run -n 16 --machine gemini --time virtual -- gni_topobw\n",
@@ -351,7 +351,7 @@ static int read_options(struct options *options, int argc, char **argv)
 
     while ((option = getopt(argc, argv, "a:s:w:h")) != -1) {
         if (option == 'a') {
-            options->amount_mib = strtoul(optarg, NULL, 0);
+            options->amount_mib = strtod(optarg, NULL);
         } else if (option == 's') {
             options->message_bytes = strtoul(optarg, NULL, 0);
         } else if (option == 'w') {
@@ -362,7 +362,7 @@ static int read_options(struct options *options, int argc, char **argv)
         }
     }
     if (options->window < 1 || options->window > WINDOW_MAX || options->message_bytes < 8 ||
-        options->message_bytes % 8 != 0 || options->message_bytes > 1ul << 30 || options->amount_mib > 1ul << 30 ||
+        options->message_bytes % 8 != 0 || options->message_bytes > 1ul << 30 || !(options->amount_mib <= 0x1p30) ||
         n_messages(options) < 1 || optind != argc) {
         fputs(
             "gni_topobw: a window is 1 to 64, a message a multiple of 8 bytes, an amount at least a message; try -h\n",
