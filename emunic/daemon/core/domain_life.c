@@ -314,6 +314,8 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     for (uint32_t i = 0; domain->flows.past && i < domain->n_nodes; i++)
         free(domain->flows.past[i]);
     free(domain->flows.past);
+    for (uint32_t i = 0; domain->flows.marked && i < domain->n_nodes; i++)
+        free(domain->flows.marked[i]);
     free(domain->flows.marked);
     for (uint32_t i = 0; domain->memory.segments && i < domain->n_nodes; i++)
         free(domain->memory.segments[i]); /* the lists themselves went with their memory domains */

@@ -115,41 +115,38 @@ static bool is_worth_telling(const struct emu_flow_counts *flow)
     return (flow->operations > 0 || flow->errors > 0) && emu_flow_is_plausible(flow);
 }
 
-static void collect_domain(const struct emu_server *server, const struct emu_domain *domain, json_t *flows)
-{
-    for (uint32_t s = 0; s < domain->n_nodes; s++) {
-        for (uint32_t d = 0; d < domain->n_nodes; d++) {
-            struct emu_flow_counts flow = emu_flow_between(domain, s, d);
-            uint32_t src = emu_table_nodes(domain->table)[s].nid;
-            uint32_t dst = emu_table_nodes(domain->table)[d].nid;
+struct collection {
+    const struct emu_server *server;
+    json_t *flows; /* borrowed */
+};
 
-            if (is_worth_telling(&flow))
-                json_array_append_new(flows, describe_flow(server, domain, src, dst, &flow));
-        }
-    }
+static void collect(void *ctx, const struct emu_domain *domain, uint32_t s, uint32_t d,
+                    const struct emu_flow_counts *flow)
+{
+    const struct collection *c = ctx;
+
+    if (is_worth_telling(flow))
+        json_array_append_new(c->flows, describe_flow(c->server, domain, emu_table_nodes(domain->table)[s].nid,
+                                                      emu_table_nodes(domain->table)[d].nid, flow));
 }
 
-static void put_flows(const struct emu_domain *domain, struct emu_word_list *rows)
+static void put_flow(void *ctx, const struct emu_domain *domain, uint32_t s, uint32_t d,
+                     const struct emu_flow_counts *flow)
 {
-    for (uint32_t s = 0; s < domain->n_nodes; s++) {
-        for (uint32_t d = 0; d < domain->n_nodes; d++) {
-            struct emu_flow_counts flow = emu_flow_between(domain, s, d);
-            const uint64_t row[FLOW_WORDS] = { EMU_HOST_ROW_FLOW,
-                                               domain->common_number,
-                                               emu_table_nodes(domain->table)[s].nid,
-                                               emu_table_nodes(domain->table)[d].nid,
-                                               flow.operations,
-                                               flow.payload_bytes,
-                                               flow.request_packets,
-                                               flow.request_flits,
-                                               flow.response_packets,
-                                               flow.response_flits,
-                                               flow.errors };
+    const uint64_t row[FLOW_WORDS] = { EMU_HOST_ROW_FLOW,
+                                       domain->common_number,
+                                       emu_table_nodes(domain->table)[s].nid,
+                                       emu_table_nodes(domain->table)[d].nid,
+                                       flow->operations,
+                                       flow->payload_bytes,
+                                       flow->request_packets,
+                                       flow->request_flits,
+                                       flow->response_packets,
+                                       flow->response_flits,
+                                       flow->errors };
 
-            if (is_worth_telling(&flow))
-                emu_word_list_add_row(rows, row, FLOW_WORDS);
-        }
-    }
+    if (is_worth_telling(flow))
+        emu_word_list_add_row(ctx, row, FLOW_WORDS);
 }
 
 /* What a host says of what its nodes have sent. */
@@ -208,6 +205,7 @@ static json_t *describe_crossed(const struct emu_server *server, uint32_t id, co
 
     json_object_set_new(link, "busy_ps", json_integer((json_int_t)stats->busy_ps));
     json_object_set_new(link, "stall_ps", json_integer((json_int_t)stats->stall_ps));
+    json_object_set_new(link, "retransmissions", json_integer((json_int_t)stats->retransmissions));
     return link;
 }
 
@@ -270,8 +268,10 @@ static struct emu_link_load *loads_here(const struct emu_server *server)
         return NULL;
     if (emu_network_past_loads(server))
         memcpy(loads, emu_network_past_loads(server), n_links * sizeof(*loads));
-    emu_flows_add_loads(server, loads);
-    return loads;
+    if (emu_flows_add_loads(server, loads) == 0)
+        return loads;
+    free(loads);
+    return NULL;
 }
 
 static bool take_load(const struct emu_server *server, struct emu_words *words, struct emu_link_load *loads)
@@ -326,15 +326,20 @@ static int report_links(struct emu_server *server, const struct emu_gathered *ga
     bool is_whole = emu_fault_map_is_clean(emu_network_faults(server));
     struct emu_link_load *loads = loads_here(server);
     json_t *flows = json_array();
+    struct collection collection = { server, flows };
     const struct emu_domain *domain;
     json_t *report;
+    int r = loads ? 0 : -ENOMEM;
 
-    if (!loads) {
-        json_decref(flows);
-        return -ENOMEM;
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (r == 0)
+            r = emu_flows_visit(domain, collect, &collection);
     }
-    LIST_FOREACH(domain, &server->domains, link)
-        collect_domain(server, domain, flows);
+    if (r < 0) {
+        json_decref(flows);
+        free(loads);
+        return r;
+    }
     for (uint32_t i = 0; gathered && i < gathered->n_hosts; i++) {
         if (gathered->rows[i].n > 1)
             add_links_of(server, i, &gathered->rows[i], flows, loads);
@@ -361,8 +366,8 @@ static void put_links(struct emu_server *server, struct emu_word_list *rows)
         return;
     }
     LIST_FOREACH(domain, &server->domains, link) {
-        if (domain->common_number != 0)
-            put_flows(domain, rows);
+        if (domain->common_number != 0 && emu_flows_visit(domain, put_flow, rows) < 0)
+            rows->has_failed = true;
     }
     for (uint32_t id = 0; id < emu_machine_n_links(server->machine); id++) {
         const uint64_t row[LINK_WORDS] = { EMU_HOST_ROW_LINK, id, loads[id].packets, loads[id].flits };

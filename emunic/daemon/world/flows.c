@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "emunic/base/log.h"
 #include "emunic/daemon/world/domain.h"
@@ -16,19 +17,52 @@
 #include "emunic/daemon/world/ways.h"
 #include "emunic/fabric/detour.h"
 
-struct emu_flow_counts emu_flow_between(const struct emu_domain *domain, uint32_t src, uint32_t dst)
+static bool is_empty(const struct emu_flow_counts *flow)
 {
-    struct emu_flow_counts sum = domain->flows.past[src] ? domain->flows.past[src][dst] : (struct emu_flow_counts){ 0 };
+    return (flow->operations | flow->payload_bytes | flow->request_packets | flow->request_flits |
+            flow->response_packets | flow->response_flits | flow->errors) == 0;
+}
+
+/* The flows from a node to all. False: no port has been there. */
+static bool take_row(const struct emu_domain *domain, uint32_t src, struct emu_flow_counts *row)
+{
+    const size_t bytes = domain->n_nodes * sizeof(*row);
+    bool is_used = domain->flows.past[src];
     const struct emu_member *member;
     const struct emu_port_end *port;
 
+    if (is_used)
+        memcpy(row, domain->flows.past[src], bytes);
     LIST_FOREACH(member, &domain->members, link) {
         LIST_FOREACH(port, &member->ports, member_link) {
-            if (port->node_index == src)
-                emu_port_end_add_flow(port, dst, &sum);
+            if (port->node_index != src)
+                continue;
+            if (!is_used)
+                memset(row, 0, bytes);
+            is_used = true;
+            for (uint32_t dst = 0; dst < domain->n_nodes; dst++)
+                emu_port_end_add_flow(port, dst, &row[dst]);
         }
     }
-    return sum;
+    return is_used;
+}
+
+int emu_flows_visit(const struct emu_domain *domain, emu_flow_fn *visit, void *ctx)
+{
+    struct emu_flow_counts *row = calloc(domain->n_nodes, sizeof(*row));
+
+    if (!row)
+        return -ENOMEM;
+    for (uint32_t src = 0; src < domain->n_nodes; src++) {
+        if (!take_row(domain, src, row))
+            continue;
+        for (uint32_t dst = 0; dst < domain->n_nodes; dst++) {
+            if (!is_empty(&row[dst]))
+                visit(ctx, domain, src, dst, &row[dst]);
+        }
+    }
+    free(row);
+    return 0;
 }
 
 bool emu_flow_is_plausible(const struct emu_flow_counts *flow)
@@ -38,14 +72,14 @@ bool emu_flow_is_plausible(const struct emu_flow_counts *flow)
 }
 
 /* What came since the mark. A client that winds its counters back has sent nothing. */
-static struct emu_flow_counts since_mark(const struct emu_domain *domain, uint32_t src, uint32_t dst)
+static struct emu_flow_counts since_mark(const struct emu_domain *domain, uint32_t src, uint32_t dst,
+                                         struct emu_flow_counts flow)
 {
-    struct emu_flow_counts flow = emu_flow_between(domain, src, dst);
     const struct emu_flow_counts *mark;
 
-    if (!domain->flows.marked)
+    if (!domain->flows.marked || !domain->flows.marked[src])
         return flow;
-    mark = &domain->flows.marked[(size_t)src * domain->n_nodes + dst];
+    mark = &domain->flows.marked[src][dst];
     if (flow.request_packets < mark->request_packets || flow.request_flits < mark->request_flits ||
         flow.response_packets < mark->response_packets || flow.response_flits < mark->response_flits)
         return (struct emu_flow_counts){ 0 };
@@ -68,43 +102,85 @@ static void load_flow(const struct emu_server *server, uint32_t src, uint32_t ds
         emu_log(EMU_LOG_WARN, "flow nid %u to nid %u: counters make no sense, left out", src, dst);
 }
 
-static void load_domain(const struct emu_server *server, const struct emu_domain *domain, struct emu_link_load *loads)
-{
-    for (uint32_t s = 0; s < domain->n_nodes; s++) {
-        for (uint32_t d = 0; d < domain->n_nodes; d++) {
-            struct emu_flow_counts flow = since_mark(domain, s, d);
+struct loading {
+    const struct emu_server *server;
+    struct emu_link_load *loads;
+};
 
-            if ((flow.request_packets > 0 || flow.response_packets > 0) && emu_flow_is_plausible(&flow))
-                load_flow(server, emu_table_nodes(domain->table)[s].nid, emu_table_nodes(domain->table)[d].nid, &flow,
-                          loads);
-        }
-    }
+static void load(void *ctx, const struct emu_domain *domain, uint32_t src, uint32_t dst,
+                 const struct emu_flow_counts *whole)
+{
+    const struct loading *l = ctx;
+    struct emu_flow_counts flow = since_mark(domain, src, dst, *whole);
+
+    if ((flow.request_packets > 0 || flow.response_packets > 0) && emu_flow_is_plausible(&flow))
+        load_flow(l->server, emu_table_nodes(domain->table)[src].nid, emu_table_nodes(domain->table)[dst].nid, &flow,
+                  l->loads);
 }
 
-void emu_flows_add_loads(const struct emu_server *server, struct emu_link_load *loads)
+int emu_flows_add_loads(const struct emu_server *server, struct emu_link_load *loads)
 {
+    struct loading loading = { server, loads };
     const struct emu_domain *domain;
+    int r = 0;
 
-    LIST_FOREACH(domain, &server->domains, link)
-        load_domain(server, domain, loads);
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (r == 0)
+            r = emu_flows_visit(domain, load, &loading);
+    }
+    return r;
+}
+
+/* Room for a mark of a flow. The first of a source that finds none leaves it so. */
+static void make_room(void *ctx, const struct emu_domain *domain, uint32_t src, uint32_t dst,
+                      const struct emu_flow_counts *flow)
+{
+    struct emu_flow_counts **row = &domain->flows.marked[src];
+    int *r = ctx;
+
+    (void)dst;
+    (void)flow;
+    if (!*row)
+        *row = calloc(domain->n_nodes, sizeof(**row));
+    if (!*row)
+        *r = -ENOMEM;
+}
+
+static void mark(void *ctx, const struct emu_domain *domain, uint32_t src, uint32_t dst,
+                 const struct emu_flow_counts *flow)
+{
+    (void)ctx;
+    if (domain->flows.marked[src]) /* else it has begun since room was made */
+        domain->flows.marked[src][dst] = *flow;
+}
+
+static int make_rooms(struct emu_domain *domain)
+{
+    int outcome = 0;
+    int r;
+
+    if (!domain->flows.marked)
+        domain->flows.marked = calloc(domain->n_nodes, sizeof(*domain->flows.marked));
+    if (!domain->flows.marked)
+        return -ENOMEM;
+    r = emu_flows_visit(domain, make_room, &outcome);
+    return r < 0 ? r : outcome;
 }
 
 int emu_flows_mark(struct emu_server *server, struct emu_link_load *loads)
 {
     struct emu_domain *domain;
+    int r = 0;
 
     LIST_FOREACH(domain, &server->domains, link) {
-        if (!domain->flows.marked)
-            domain->flows.marked = calloc((size_t)domain->n_nodes * domain->n_nodes, sizeof(*domain->flows.marked));
-        if (!domain->flows.marked)
-            return -ENOMEM;
+        if (r == 0)
+            r = make_rooms(domain);
     }
-    emu_flows_add_loads(server, loads);
+    if (r == 0)
+        r = emu_flows_add_loads(server, loads);
     LIST_FOREACH(domain, &server->domains, link) {
-        for (uint32_t s = 0; s < domain->n_nodes; s++) {
-            for (uint32_t d = 0; d < domain->n_nodes; d++)
-                domain->flows.marked[(size_t)s * domain->n_nodes + d] = emu_flow_between(domain, s, d);
-        }
+        if (r == 0)
+            r = emu_flows_visit(domain, mark, NULL);
     }
-    return 0;
+    return r;
 }

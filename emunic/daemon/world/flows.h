@@ -14,14 +14,21 @@
 struct emu_domain;
 struct emu_server;
 
-/* All that went from one node of a domain to another (indices), ports that have gone included. */
-struct emu_flow_counts emu_flow_between(const struct emu_domain *domain, uint32_t src, uint32_t dst);
+/* What went from one node of a domain to another (indices), ports that have gone included. */
+typedef void emu_flow_fn(void *ctx, const struct emu_domain *domain, uint32_t src, uint32_t dst,
+                         const struct emu_flow_counts *flow);
+
+/*
+ * Calls visit() for all that has anything, by source, then target. Costs a line for each port and node of the domain.
+ * -ENOMEM: not for all.
+ */
+int emu_flows_visit(const struct emu_domain *domain, emu_flow_fn *visit, void *ctx);
 
 /* Counters live in memory that the port's owner can write: a nonsense count must not break the report. */
 bool emu_flow_is_plausible(const struct emu_flow_counts *flow);
 
-/* Adds what has been sent since the network changed last, over the routes of today. Indexed by link id. */
-void emu_flows_add_loads(const struct emu_server *server, struct emu_link_load *loads);
+/* Adds what has been sent since the network changed last, over the routes of today. Indexed by link id. -ENOMEM. */
+int emu_flows_add_loads(const struct emu_server *server, struct emu_link_load *loads);
 
 /*
  * The network is about to change: what has been sent since the last time is added to `loads` and marked. -ENOMEM: not
