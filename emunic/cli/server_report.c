@@ -487,12 +487,12 @@ int emu_cli_print_paths(const json_t *report, FILE *out)
 }
 
 static const struct emu_cli_column link_columns[] = {
-    { "FROM", false },   { "TO", false },     { "CLASS", false },        { "NUMBER", true }, { "LINK", true },
-    { "PACKETS", true }, { "FLITS", true },   { "CAPACITY_MB/S", true }, { "LANES", true },  { "ERRORS", true },
-    { "STATE", false },  { "BUSY_NS", true }, { "STALL_NS", true },
+    { "FROM", false },   { "TO", false },     { "CLASS", false },        { "NUMBER", true },   { "LINK", true },
+    { "PACKETS", true }, { "FLITS", true },   { "CAPACITY_MB/S", true }, { "LANES", true },    { "ERRORS", true },
+    { "STATE", false },  { "BUSY_NS", true }, { "STALL_NS", true },      { "REPEATED", true },
 };
 
-#define N_COLUMNS_OF_TIME 2u /* the last ones: virtual time alone has them */
+#define N_COLUMNS_OF_TIME 3u /* the last ones: virtual time alone has them */
 
 static int compare_loads(const void *a, const void *b)
 {
@@ -530,6 +530,7 @@ static void add_link(struct emu_cli_table *table, const json_t *link)
         return;
     emu_cli_table_number(table, number_of(link, "busy_ps") / 1000);
     emu_cli_table_number(table, number_of(link, "stall_ps") / 1000);
+    emu_cli_table_number(table, number_of(link, "retransmissions"));
 }
 
 int emu_cli_print_links(const json_t *report, FILE *out)

@@ -19,6 +19,7 @@
 #define FIXED_MAX     1e9                    /* ns: a second */
 #define MAX_LAG       1.0                    /* percent of the run */
 #define POLL_PS       10000u                 /* an empty poll: a load and a branch of a core of the time */
+#define BIT_ERRORS    1e-4                   /* the longest packets get through now and then */
 #define EPOCH_NS      1262304000000000000ull /* 2010-01-01 */
 #define LENGTH_MIN_PS 1e3
 #define LENGTH_MAX_PS 3.6e15 /* an hour */
@@ -79,16 +80,21 @@ bool emu_time_max_lag_is_valid(const char *text)
     return read_number(text, 0, 100, &percent);
 }
 
+bool emu_time_bit_errors_is_valid(const char *text)
+{
+    double rate;
+
+    return read_number(text, 0, BIT_ERRORS, &rate);
+}
+
 const char *emu_cli_time_option(const struct emu_cli_time *time)
 {
     const struct {
         const char *name;
         const char *value;
-    } given[] = { { "--compute", time->compute },
-                  { "--max-lag", time->max_lag },
-                  { "--trace", time->trace },
-                  { "--link-trace", time->link_trace },
-                  { "--every", time->every } };
+    } given[] = { { "--compute", time->compute }, { "--max-lag", time->max_lag },
+                  { "--trace", time->trace },     { "--link-trace", time->link_trace },
+                  { "--every", time->every },     { "--bit-errors", time->bit_errors } };
 
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
         if (given[i].value)
@@ -129,6 +135,8 @@ int emu_cli_time_read(const char *verb, struct emu_cli_time *time)
     if (time->max_lag)
         (void)read_number(time->max_lag, 0, 100, &percent);
     options->max_lag_ppm = (uint32_t)(percent * 1e4);
+    if (time->bit_errors)
+        (void)read_number(time->bit_errors, 0, BIT_ERRORS, &options->bit_error_rate);
     options->links_every_ps = emu_time_length_ps(time->every ? time->every : "10us");
     status = keep_path(verb, "trace", time->trace, &time->trace_path);
     if (status == EMU_EXIT_DONE)

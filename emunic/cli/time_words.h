@@ -23,6 +23,7 @@ struct emu_cli_time {
     const char *trace;
     const char *link_trace;
     const char *every;
+    const char *bit_errors;
     struct emu_time_options options; /* what they mean */
     char *trace_path;                /* owned, as is the next: the words of argv are overwritten */
     char *link_trace_path;
@@ -47,6 +48,13 @@ struct emu_cli_time {
           EMU_OPTION_TEXT(type, member.max_lag),                                                                       \
           .is_valid = emu_time_max_lag_is_valid,                                                                       \
           .refusal = "no percentage" },                                                                                \
+        { "bit-errors",                                                                                                \
+          0,                                                                                                           \
+          "RATE",                                                                                                      \
+          "in virtual time: bit error rate of all links, 0 to 1e-4; what a link's check sees is sent again (0)",       \
+          EMU_OPTION_TEXT(type, member.bit_errors),                                                                    \
+          .is_valid = emu_time_bit_errors_is_valid,                                                                    \
+          .refusal = "no rate from 0 to 1e-4" },                                                                       \
         { "trace", 0, "FILE", "lines of all operations with their virtual times (CSV)",                                \
           EMU_OPTION_TEXT(type, member.trace) },                                                                       \
         { "link-trace", 0, "FILE", "packets and stalls of each link in each window of virtual time (CSV)",             \
@@ -65,6 +73,9 @@ bool emu_time_compute_is_valid(const char *text);
 
 /* Is this a value of --max-lag: a percentage? */
 bool emu_time_max_lag_is_valid(const char *text);
+
+/* Is this a value of --bit-errors? */
+bool emu_time_bit_errors_is_valid(const char *text);
 
 /* The first option that was given and needs virtual time. NULL: there is none. */
 const char *emu_cli_time_option(const struct emu_cli_time *time);

@@ -52,6 +52,7 @@ struct emu_time_options {
     const char *links;       /* file of what links carry in each window; NULL: none */
     uint64_t links_every_ps; /* length of a window, above 0 */
     bool keeps_paths;        /* the ways of its packets, for reports */
+    double bit_error_rate;   /* of all lanes, below 1 */
     uint32_t n_jobs;         /* that begin together; 0: each when it comes */
 };
 

@@ -209,6 +209,8 @@ int emu_virtual_create_model(struct emu_server *server, struct emu_complaint *wh
                  strerror(-r));
     else
         v->lookahead = emu_nic_lookahead(v->model);
+    if (r == 0 && v->options.bit_error_rate > 0)
+        emu_sim_set_bit_error_rate(emu_nic_model_sim(v->model), EMU_SIM_ALL_LINKS, v->options.bit_error_rate);
     return r == 0 && v->options.keeps_paths ? emu_sim_keep_paths(emu_nic_model_sim(v->model)) : r;
 }
 

@@ -250,6 +250,28 @@ test_links_are_those_that_packets_have_crossed() {
     [ "$(flits_of blue)" = "$crossed" ] || bad "$crossed flits crossed, $(flits_of blue) were counted"
 }
 
+# ping_pong_with_errors RATE: us of a put of 4096 bytes, in $took; packets sent again, in $repeated.
+ping_pong_with_errors() {
+    virtually -n 2 --place scatter --bit-errors "$1" --links -- "$examples/gni_pingpong" -i 200 -m 4096
+    expect_status 0
+    took=$(awk '$1 == 4096 && NF == 3 { print $2; exit }' "$dir/out")
+    repeated=$(awk '/BUSY_NS/ { column = NF; next } column && NF == column { sum += $NF } END { print sum + 0 }' "$dir/out")
+}
+
+# The program verifies its data. What is repeated is the model's choice, the same each time.
+test_bit_errors_cost_time_and_nothing_else() {
+    local whole first
+    ping_pong_with_errors 0
+    [ "$repeated" = 0 ] || bad "$repeated packets were repeated without errors"
+    whole=$took
+    ping_pong_with_errors 1e-5
+    [ "$repeated" -gt 100 ] || bad "$repeated packets were repeated"
+    awk "BEGIN { exit !($took > $whole * 1.005) }" || bad "$took us with errors, $whole without"
+    first="$took $repeated"
+    ping_pong_with_errors 1e-5
+    [ "$took $repeated" = "$first" ] || bad "$first, then $took $repeated"
+}
+
 # crossings_of_paths, crossings_of_links: of each link, by its name: packets and flits
 crossings_of_paths() {
     python3 -c 'import collections, json, sys
@@ -364,6 +386,9 @@ test_bad_options_are_refused() {
     virtually -n 2 --max-lag -1 -- true
     expect_status 2
     expect_error_line "no percentage"
+    virtually -n 2 --bit-errors 0.1 -- true
+    expect_status 2
+    expect_error_line "no rate from 0 to 1e-4"
     virtually -n 2 --compute measured:-1 -- true
     expect_status 2
     virtually -n 2 --compute fixed:0 -- true
@@ -433,6 +458,7 @@ run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine p
     reductions_cost_their_way datagrams_cross_the_network same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks killed_rank_ends_the_job lag_is_in_the_json \
     trace_has_a_line_for_each_operation links_are_those_that_packets_have_crossed \
+    bit_errors_cost_time_and_nothing_else \
     paths_are_those_that_packets_have_taken windows_of_links_add_up \
     ranks_that_work_at_once_are_in_time fences_end_at_the_same_time \
     a_network_that_breaks_stalls_programs_as_long_as_it_rests \
