@@ -279,6 +279,12 @@ int mp3_poll(void);
 /* p3_inboxes_take() hands over a message. */
 bool mp3_take_short(const struct emu_short_message *message);
 
+/*
+ * Any thread, not locked, after mp3_poll(): makes the callbacks that are due and returns how many. Where there are none
+ * and nothing was found, the core may be given away.
+ */
+int mp3_end_round(bool has_found);
+
 /* Any thread, not locked: takes events and makes the callbacks. Returns how many. */
 int mp3_progress(void);
 

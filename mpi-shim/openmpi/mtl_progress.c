@@ -225,6 +225,15 @@ int mp3_poll(void)
     return n;
 }
 
+int mp3_end_round(bool has_found)
+{
+    if (mp3.done)
+        return mp3_call_back();
+    if (!has_found)
+        p3_rounds_end_one(mp3.ni, !opal_progress_yield_when_idle); /* or opal_progress() yields */
+    return 0;
+}
+
 int mp3_progress(void)
 {
     int n;
@@ -233,9 +242,5 @@ int mp3_progress(void)
         return 0;
     n = mp3_poll();
     mp3_unlock();
-    if (mp3.done)
-        return mp3_call_back();
-    if (n == 0)
-        p3_rounds_end_one(mp3.ni, !opal_progress_yield_when_idle); /* or opal_progress() yields */
-    return 0;
+    return mp3_end_round(n > 0);
 }

@@ -28,6 +28,8 @@
 #include "emunic/client/message_cost.h"
 #include "libportals/src/message_layer.h"
 
+#define FOUND_PER_ROUND 16u
+
 static struct mp3_request *first_fetch; /* borrowed: they wait for a number */
 static struct mp3_request **fetch_end = &first_fetch;
 
@@ -484,19 +486,36 @@ int mp3_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *conve
     return OMPI_SUCCESS;
 }
 
+/*
+ * As find(), locked. What is known already needs no round, which might give the core away. But who finds messages may
+ * wait for something else, so now and then there is one. *n_out: what it has taken; 1 if there was none.
+ */
+static struct mp3_unexpected **look(struct pattern p, int *n_out)
+{
+    static uint32_t n_found;
+    struct mp3_unexpected **link = find(p);
+
+    *n_out = 1;
+    if (*link && ++n_found % FOUND_PER_ROUND != 0)
+        return link;
+    *n_out = mp3_poll();
+    return find(p);
+}
+
 int mp3_iprobe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src, int tag, int *flag,
                struct ompi_status_public_t *status)
 {
     struct mp3_unexpected *found;
+    int n;
 
     (void)mtl;
-    mp3_progress();
     mp3_lock();
-    found = *find(pattern_of(comm, src, tag));
+    found = *look(pattern_of(comm, src, tag), &n);
     if (found && status != MPI_STATUS_IGNORE)
         set_status(status, found->bits, found->length_bytes);
     *flag = found ? 1 : 0;
     mp3_unlock();
+    mp3_end_round(found || n > 0);
     return OMPI_SUCCESS;
 }
 
@@ -504,17 +523,17 @@ int mp3_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *c
                 struct ompi_message_t **message, struct ompi_status_public_t *status)
 {
     struct mp3_unexpected **link;
-    ompi_message_t *handle;
+    ompi_message_t *handle = NULL;
+    bool has_found;
+    int n;
 
     (void)mtl;
-    *matched = 0;
-    mp3_progress();
-    handle = ompi_message_alloc();
-    if (!handle)
-        return OMPI_ERR_OUT_OF_RESOURCE;
     mp3_lock();
-    link = find(pattern_of(comm, src, tag));
-    if (*link) {
+    link = look(pattern_of(comm, src, tag), &n);
+    has_found = *link;
+    if (has_found)
+        handle = ompi_message_alloc();
+    if (handle) {
         struct mp3_unexpected *met = take_out(link);
 
         if (status != MPI_STATUS_IGNORE)
@@ -523,14 +542,12 @@ int mp3_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *c
         handle->req_ptr = met;
         handle->peer = source_of(met->bits);
         handle->count = met->length_bytes;
-        *matched = 1;
-    }
-    mp3_unlock();
-    if (*matched)
         *message = handle;
-    else
-        ompi_message_return(handle);
-    return OMPI_SUCCESS;
+    }
+    *matched = handle ? 1 : 0;
+    mp3_unlock();
+    mp3_end_round(has_found || n > 0);
+    return has_found && !handle ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
 }
 
 /* False: a message has met it. */

@@ -2,8 +2,10 @@
 /*
  * Calls that find nothing, on one core for all.
  *
- *   mpi_rests           looks: MPI_Test, MPI_Iprobe and their like; calls of a window that need nobody else
+ *   mpi_rests           looks: MPI_Test, MPI_Iprobe and their like; probes of messages that are there; calls of a
+ *                       window that need nobody else
  *   mpi_rests threads   sends beside a thread that waits
+ *   mpi_rests credits   one rank sends while the other finds its first message again and again; over portals
  *
  * Prints "ok NAME" for each case, from rank 0. Who waits rests, because others want the core. A program that looks
  * between pieces of work must not rest for it, and a thread that rests must not hold up others. The kernel counts a
@@ -12,19 +14,24 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LOOKS      1000
+#define STREAM     4000 /* more than may be under way */
+#define PATIENCE_S 100
 #define SENDS      50
 #define WORK_NS    3000000 /* after so long a thread that waits rests */
 #define TAG_NEVER  1
 #define TAG_TURN   2
 #define TAG_STREAM 3
 #define TAG_END    4
+#define TAG_HERE   5
 
 typedef int look_fn(MPI_Request *requests);
 
@@ -214,6 +221,107 @@ static void look_at_window(void)
     MPI_Win_free(&window);
 }
 
+/* ---- probes that find a message ---- */
+
+static int find_iprobe(void)
+{
+    int flag;
+
+    MPI_Iprobe(1, TAG_HERE, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+static int find_probe(void)
+{
+    MPI_Probe(1, TAG_HERE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 1;
+}
+
+static int find_improbe(void)
+{
+    MPI_Message message;
+    int flag, value;
+
+    MPI_Improbe(1, TAG_HERE, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE);
+    if (flag)
+        MPI_Mrecv(&value, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+static int find_mprobe(void)
+{
+    MPI_Message message;
+    int value;
+
+    MPI_Mprobe(1, TAG_HERE, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+    MPI_Mrecv(&value, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+    return 1;
+}
+
+/* Rank 0 finds one message of LOOKS each time while the other one waits. The last message tells that all are there. */
+static void find(const char *name, int (*fn)(void), int takes)
+{
+    int value = 0;
+
+    if (rank == 0) {
+        char text[80];
+        long sleeps;
+        int n = 0;
+
+        MPI_Recv(&value, 1, MPI_INT, 1, TAG_END, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        sleeps = count_sleeps();
+        for (int i = 0; i < LOOKS; i++)
+            n += fn();
+        sleeps = count_sleeps() - sleeps;
+        snprintf(text, sizeof(text), "%s: %d messages found, and %ld sleeps", name, n, sleeps);
+        check(sleeps <= LOOKS / 10, text);
+        check(n == LOOKS, "a message that is here is not found");
+        for (int i = 0; i < LOOKS && !takes; i++)
+            MPI_Recv(&value, 1, MPI_INT, 1, TAG_HERE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&value, 1, MPI_INT, 1, TAG_TURN, MPI_COMM_WORLD);
+    } else {
+        for (int i = 0; i < LOOKS; i++)
+            MPI_Send(&i, 1, MPI_INT, 0, TAG_HERE, MPI_COMM_WORLD);
+        MPI_Send(&value, 1, MPI_INT, 0, TAG_END, MPI_COMM_WORLD);
+        MPI_Recv(&value, 1, MPI_INT, 0, TAG_TURN, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    end_case(name);
+}
+
+static volatile sig_atomic_t is_told;
+
+static void tell(int signal)
+{
+    (void)signal;
+    is_told = 1;
+}
+
+/* The sender tells its end past MPI, so rank 0 calls nothing but MPI_Iprobe, which has to let the messages in. */
+static void find_beside_sends(void)
+{
+    pid_t own = getpid(), other;
+    int value = 0;
+
+    signal(SIGUSR1, tell);
+    alarm(PATIENCE_S); /* ends the program */
+    MPI_Sendrecv(&own, sizeof(own), MPI_BYTE, 1 - rank, TAG_TURN, &other, sizeof(other), MPI_BYTE, 1 - rank, TAG_TURN,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0) {
+        while (!is_told)
+            find_iprobe();
+        for (int i = 0; i < STREAM; i++) {
+            MPI_Recv(&value, 1, MPI_INT, 1, TAG_HERE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            check(value == i, "a message is not in its place");
+        }
+    } else {
+        for (int i = 0; i < STREAM; i++)
+            MPI_Send(&i, 1, MPI_INT, 0, TAG_HERE, MPI_COMM_WORLD);
+        kill(other, SIGUSR1);
+    }
+    alarm(0);
+    end_case("find_beside_sends");
+}
+
 /* ---- threads ---- */
 
 static void work(void)
@@ -269,6 +377,7 @@ static void send_beside_a_wait(void)
 int main(int argc, char **argv)
 {
     int has_threads = argc > 1 && strcmp(argv[1], "threads") == 0;
+    int has_credits = argc > 1 && strcmp(argv[1], "credits") == 0;
     int provided;
 
     crowd();
@@ -276,6 +385,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (has_threads) {
         send_beside_a_wait();
+    } else if (has_credits) {
+        find_beside_sends();
     } else {
         look("test", look_test);
         look("testany", look_testany);
@@ -283,6 +394,10 @@ int main(int argc, char **argv)
         look("testsome", look_testsome);
         look("iprobe", look_iprobe);
         look("improbe", look_improbe);
+        find("find_iprobe", find_iprobe, 0);
+        find("find_probe", find_probe, 0);
+        find("find_improbe", find_improbe, 1);
+        find("find_mprobe", find_mprobe, 1);
         look_at_window();
     }
     MPI_Finalize();
