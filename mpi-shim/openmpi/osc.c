@@ -20,8 +20,10 @@
 
 #include <string.h>
 
+#include <ompi/communicator/communicator.h>
 #include <ompi/mca/osc/base/base.h>
 #include <ompi/mca/osc/osc.h>
+#include <opal/util/output.h>
 
 #define PRIORITY 200 /* osc/sm bids 100, osc/rdma 101 */
 
@@ -51,6 +53,7 @@ __attribute__((visibility("default"))) ompi_osc_base_component_t mca_osc_emunic_
 
 static bool has_node_windows;
 static bool has_direct;
+static bool has_threads; /* as osc/pt2pt takes it, which refuses windows then */
 
 static void add_switch(const char *name, const char *meaning, bool *value)
 {
@@ -70,7 +73,7 @@ static int register_variables(void)
 static int init(bool enable_progress_threads, bool enable_mpi_threads)
 {
     (void)enable_progress_threads;
-    (void)enable_mpi_threads;
+    has_threads = enable_mpi_threads;
     return OMPI_SUCCESS;
 }
 
@@ -129,6 +132,13 @@ static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_
     return can_make(maker_of(&wish), &wish) ? PRIORITY : -1;
 }
 
+/* mpirun -q hides what Open MPI says itself. */
+static void say_refused(struct ompi_communicator_t *comm)
+{
+    if (ompi_comm_rank(comm) == 0)
+        opal_output(0, "emunic: osc/pt2pt of Open MPI refuses windows with MPI_THREAD_MULTIPLE");
+}
+
 static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
                       struct opal_info_t *info, int flavor, int *model)
 {
@@ -136,6 +146,8 @@ static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp
     ompi_osc_base_component_t *component = maker_of(&wish);
     int r = component->osc_select(win, base, size, disp_unit, comm, info, flavor, model);
 
+    if (r != OMPI_SUCCESS && has_threads && component == find("pt2pt"))
+        say_refused(comm);
     if (r != OMPI_SUCCESS || component == find("sm"))
         return r;
     if (component == find("rdma"))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an MPI library promises of windows. "shared" finds the ranks of its node by their processor names; "dynamic"
- * hangs in osc/rdma of Open MPI 4.1.4 with MPI_THREAD_MULTIPLE, and "atomics" now and then in osc/pt2pt.
+ * What an MPI library promises of windows. "shared" finds the ranks of its node by their processor names;
+ * osc/pt2pt of Open MPI 4.1.4 refuses the windows of "dynamic" with MPI_THREAD_MULTIPLE, and "atomics" hangs there now
+ * and then.
  */
 #include "tests/integration/mpi/cases.h"
 

@@ -234,6 +234,16 @@ test_windows_of_osc_rdma() {
     expect_out '^ok shared$'
 }
 
+# Over gni those of the first case are made by osc/rdma.
+test_windows_that_threads_may_not_have_are_told() {
+    call run --mpi="$kind" -n 2 --ppn 2 -- "$windows" window_threads
+    expect_status 0
+    call run --mpi="$kind" -n 2 --ppn 1 -- "$windows" window_threads dynamic
+    [ "$status" -ne 0 ] || bad "a window that osc/pt2pt refuses was made"
+    expect_err 'emunic: osc/pt2pt of Open MPI refuses windows with MPI_THREAD_MULTIPLE'
+    expect_nothing_left
+}
+
 # What osc/emunic does itself of puts and gets, with and without what it does them by.
 test_short_puts_and_gets_of_locked_windows() {
     local options
@@ -331,8 +341,8 @@ test_spawned_processes_are_refused_with_a_message() {
 run_tests two_ranks_exchange_everything four_ranks_exchange_everything_through_the_daemon \
     sixteen_ranks_exchange_everything everything_works_in_virtual_time virtual_time_is_the_same_each_time \
     a_message_costs_what_the_library_takes_at_each_end small_limits_lose_nothing collective_engines_do_small_calls \
-    windows_of_osc_rdma short_puts_and_gets_of_locked_windows direct_puts_are_short_and_counted \
-    direct_puts_over_portals_are_no_messages \
+    windows_of_osc_rdma windows_that_threads_may_not_have_are_told \
+    short_puts_and_gets_of_locked_windows direct_puts_are_short_and_counted direct_puts_over_portals_are_no_messages \
     what_lies_outside_of_a_window_is_refused small_calls_are_flat_unless_turned_off \
     small_calls_go_on_when_the_direct_path_is_closed larger_communicators_do_without \
     dynamic_windows_become_messages flushes_of_nothing_send_nothing a_fortran_program_runs \
