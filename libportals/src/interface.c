@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emunic/base/barriers.h"
 #include "emunic/base/log.h"
 #include "emunic/client/session.h"
 #include "libportals/src/code.h"
@@ -74,6 +75,11 @@ static void after_fork_in_child(void)
     pthread_mutex_init(&library_lock, NULL);
     if (has_interfaces)
         atomic_store(&is_init, false);
+}
+
+static void __attribute__((constructor)) begin_early(void)
+{
+    emu_barriers_register_early();
 }
 
 static void start_once(void)

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "emunic/base/barriers.h"
 #include "emunic/base/log.h"
 #include "libugni/src/device.h"
 #include "libugni/src/rc.h"
@@ -28,6 +29,7 @@
 static void __attribute__((constructor)) start_library(void)
 {
     emu_log_init("libugni", EMU_LOG_ERROR);
+    emu_barriers_register_early();
 }
 
 static struct gnii_cdm *find_cdm(gni_cdm_handle_t handle)

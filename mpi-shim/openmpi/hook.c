@@ -5,6 +5,8 @@
  * The variable hook_emunic_layer is set by `emunic run --mpi`: the component that has to carry them. It is the mtl of
  * pml/cm or, but for self, the only btl of pml/ob1. Open MPI selects its message layer by settings that users, files
  * and programs change; whoever asked for the emulated machine shall not measure TCP or shared memory without knowing.
+ *
+ * It is also the first of our parts that MPI_Init loads, so it registers the process for the kernel's barriers.
  */
 #include <ompi_config.h>
 
@@ -19,6 +21,8 @@
 #include <ompi/mca/rte/rte.h>
 #include <opal/mca/base/mca_base_var.h>
 #include <opal/mca/btl/base/base.h>
+
+#include "emunic/base/barriers.h"
 
 static int register_variables(void);
 static int open_component(void);
@@ -53,8 +57,10 @@ static int register_variables(void)
     return OMPI_SUCCESS;
 }
 
+/* Open MPI opens hooks before it starts its threads. */
 static int open_component(void)
 {
+    emu_barriers_register_early();
     return OMPI_SUCCESS;
 }
 
