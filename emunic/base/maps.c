@@ -45,6 +45,7 @@ static int begin(struct emu_maps *m, int fd)
 {
     m->fd = fd;
     m->asks = true;
+    m->is_borrowed = false;
     m->lines_left = UINT32_MAX;
     m->used = m->at = 0;
     m->name = "";
@@ -70,9 +71,33 @@ int emu_maps_open_at(struct emu_maps *m, int fd)
     return begin(m, own);
 }
 
+int emu_maps_open_by(struct emu_maps *m, const struct emu_maps *other)
+{
+    int r;
+
+    if (!other)
+        return emu_maps_open(m, 0);
+    r = begin(m, other->fd);
+    m->is_borrowed = true;
+    return r;
+}
+
+/* The place in the text is the other's. Runs when the kernel does not answer any more. */
+static bool stop_borrowing(struct emu_maps *m)
+{
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    m->fd = fd;
+    m->is_borrowed = false;
+    return true;
+}
+
 void emu_maps_close(struct emu_maps *m)
 {
-    close(m->fd);
+    if (!m->is_borrowed)
+        close(m->fd);
 }
 
 /* ---- asking ---- */
@@ -206,7 +231,7 @@ bool emu_maps_find(struct emu_maps *m, uint64_t at, struct emu_piece *piece_out)
     if (m->asks)
         r = ask(m, at, &p);
     m->asks = r != -ENOTTY;
-    if (r == -ENOENT)
+    if (r == -ENOENT || (r < 0 && m->is_borrowed && !stop_borrowing(m)))
         return false;
     if (r < 0) {
         do {

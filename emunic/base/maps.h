@@ -28,6 +28,7 @@ struct emu_piece {
 struct emu_maps {
     int fd;
     bool asks;           /* the kernel finds single mappings itself */
+    bool is_borrowed;    /* the descriptor is another's */
     uint32_t lines_left; /* that may be read where it does not */
     size_t used;
     size_t at;
@@ -37,6 +38,11 @@ struct emu_maps {
 
 /* pid 0: the caller. 0 or negative errno. */
 int emu_maps_open(struct emu_maps *maps, pid_t pid);
+/*
+ * Of the caller, by the descriptor of another one of the caller's that emu_maps_look() has served: without a system
+ * call. `other` must stay open; NULL: as emu_maps_open().
+ */
+int emu_maps_open_by(struct emu_maps *maps, const struct emu_maps *other);
 /* By a descriptor of such a file, which stays the caller's. */
 int emu_maps_open_at(struct emu_maps *maps, int fd);
 void emu_maps_close(struct emu_maps *maps);

@@ -69,14 +69,14 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 /* ---- what is mapped where ---- */
 
 /* Pieces that cover [first, end) without a hole; their number, or -1. Cut to the range. */
-static int find_pieces(uint64_t first, uint64_t end, struct emu_piece *pieces)
+static int find_pieces(const struct emu_maps *kept, uint64_t first, uint64_t end, struct emu_piece *pieces)
 {
     struct emu_maps maps;
     struct emu_piece p;
     uint64_t at = first;
     int n = 0;
 
-    if (emu_maps_open(&maps, 0) < 0)
+    if (emu_maps_open_by(&maps, kept) < 0)
         return -1;
     while (at < end && n < (int)PIECES_MAX && emu_maps_find(&maps, at, &p) && p.first <= at) {
         p.offset += at - p.first;
@@ -369,7 +369,7 @@ void emu_space_put(struct emu_port *port)
  * Are the file's pages for these addresses seen at other ones? One question to the kernel for pages that nobody has
  * used yet, else one for each shared mapping of the process.
  */
-static bool is_seen_elsewhere(const struct space *s, uint64_t first, uint64_t end)
+static bool is_seen_elsewhere(const struct space *s, const struct emu_maps *kept, uint64_t first, uint64_t end)
 {
     off_t data = lseek(s->fd, (off_t)first, SEEK_DATA);
     bool is_seen = false;
@@ -378,7 +378,7 @@ static bool is_seen_elsewhere(const struct space *s, uint64_t first, uint64_t en
 
     if (data < 0 ? errno == ENXIO : (uint64_t)data >= end)
         return false;
-    if (emu_maps_open(&maps, 0) < 0)
+    if (emu_maps_open_by(&maps, kept) < 0)
         return true;
     for (uint64_t at = 0; !is_seen && emu_maps_find_shared(&maps, at, &p); at = p.end)
         is_seen = is_ours(s, &p) && p.offset != p.first && p.offset < end && p.offset + (p.end - p.first) > first;
@@ -386,16 +386,16 @@ static bool is_seen_elsewhere(const struct space *s, uint64_t first, uint64_t en
     return is_seen;
 }
 
-static bool cover(const struct space *s, uint64_t first, uint64_t end, bool may_adopt)
+static bool cover(const struct space *s, const struct emu_maps *kept, uint64_t first, uint64_t end, bool may_adopt)
 {
     struct emu_piece pieces[PIECES_MAX];
-    int n = find_pieces(first, end, pieces);
+    int n = find_pieces(kept, first, end, pieces);
 
     if (n < 0)
         return false;
     for (int i = 0; i < n; i++) {
         if (!is_in_place(s, &pieces[i]) &&
-            (!may_adopt || !may_move(s, &pieces[i]) || is_seen_elsewhere(s, pieces[i].first, pieces[i].end)))
+            (!may_adopt || !may_move(s, &pieces[i]) || is_seen_elsewhere(s, kept, pieces[i].first, pieces[i].end)))
             return false;
     }
     for (int i = 0; i < n; i++) {
@@ -405,7 +405,8 @@ static bool cover(const struct space *s, uint64_t first, uint64_t end, bool may_
     return true;
 }
 
-bool emu_space_cover(struct emu_port *port, uint64_t addr, uint64_t len_bytes, bool may_adopt)
+bool emu_space_cover_by(struct emu_port *port, const struct emu_maps *kept, uint64_t addr, uint64_t len_bytes,
+                        bool may_adopt)
 {
     uint64_t first = emu_page_down(addr);
     uint64_t end = emu_page_up(addr + len_bytes);
@@ -414,9 +415,14 @@ bool emu_space_cover(struct emu_port *port, uint64_t addr, uint64_t len_bytes, b
 
     pthread_mutex_lock(&lock);
     s = space_of(port);
-    is_covered = s && cover(s, first, end, may_adopt);
+    is_covered = s && cover(s, kept, first, end, may_adopt);
     pthread_mutex_unlock(&lock);
     return is_covered;
+}
+
+bool emu_space_cover(struct emu_port *port, uint64_t addr, uint64_t len_bytes, bool may_adopt)
+{
+    return emu_space_cover_by(port, NULL, addr, len_bytes, may_adopt);
 }
 
 uint64_t emu_space_ino(struct emu_port *port)

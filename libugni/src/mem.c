@@ -260,13 +260,13 @@ static bool is_memory_setting(const char *value)
 }
 
 /* Moves the pages to where peers can map them, if they are not there and it may be done. */
-static bool make_mappable(struct gnii_nic *nic, uint64_t addr, uint64_t length_bytes)
+static bool make_mappable(struct gnii_nic *nic, const struct emu_maps *kept, uint64_t addr, uint64_t length_bytes)
 {
     bool may_adopt = is_memory_setting("adopt") || length_bytes <= nic->port.settings.adopt_limit_bytes;
 
     if (may_adopt && touches_private(addr, length_bytes))
         may_adopt = false;
-    return emu_space_cover(&nic->port, addr, length_bytes, may_adopt);
+    return emu_space_cover_by(&nic->port, kept, addr, length_bytes, may_adopt);
 }
 
 /* ---- calls ---- */
@@ -329,9 +329,9 @@ static bool make_all_mappable(struct gnii_nic *nic, const struct gnii_md *md)
     if (md->is_reserved || is_memory_setting("cma"))
         return false; /* a reserved region's pages come later */
     if (!md->segments)
-        return make_mappable(nic, md->addr, md->length_bytes);
+        return make_mappable(nic, NULL, md->addr, md->length_bytes);
     for (uint32_t i = 0; i < md->n_segments; i++)
-        is_mapped = make_mappable(nic, md->segments[i][0], md->segments[i][1]) && is_mapped;
+        is_mapped = make_mappable(nic, NULL, md->segments[i][0], md->segments[i][1]) && is_mapped;
     return is_mapped;
 }
 
@@ -468,8 +468,8 @@ static bool brings_pages(struct gnii_nic *nic, const struct gnii_md *md)
         return false;
     if (gnii_parked_is_in_place(nic, md))
         return true;
-    return md->is_mapped && check_pages(md->addr, md->length_bytes, !md->is_read_only) == 0 &&
-           make_mappable(nic, md->addr, md->length_bytes);
+    /* Where that says yes the pages are there, to be read and written. */
+    return md->is_mapped && make_mappable(nic, gnii_parked_maps(nic), md->addr, md->length_bytes);
 }
 
 static uint16_t next_generation(const struct gnii_md *md)
@@ -575,7 +575,7 @@ static int update_region(struct gnii_nic *nic, uint64_t address, uint64_t length
     memory.generation = md->registered_generation;
     /* How a region is reached is settled when it becomes live: mapped only if it is there as a whole. */
     if (md->is_reserved && length == md->length_bytes && !is_memory_setting("cma") &&
-        make_mappable(nic, address, length))
+        make_mappable(nic, NULL, address, length))
         memory.flags = EMU_MD_MAPPED;
     r = emu_port_mem_request(&nic->port, EMU_MSG_MEM_UPDATE, &memory);
     if (r < 0)

@@ -12,8 +12,8 @@
  * Parked registrations still count at emunic. So they are given back before a queue goes and before the process asks
  * for figures, and when a registration finds no room; emunic gives no park where a limit is set.
  *
- * Calls: register again: one question to the kernel (PROCMAP_QUERY), no wake-up; deregister: one membarrier(), no
- * wake-up. Without a park: each one request to emunic, which is two wake-ups, and two files read.
+ * System calls: register again: one question to the kernel (PROCMAP_QUERY), no wake-up; deregister: one membarrier(),
+ * no wake-up. Without a park: each one request to emunic, which is two wake-ups, and two files read.
  */
 #include "libugni/src/parked.h"
 
@@ -130,6 +130,11 @@ bool gnii_parked_is_in_place(struct gnii_nic *nic, const struct gnii_md *md)
             return false;
     }
     return true;
+}
+
+const struct emu_maps *gnii_parked_maps(const struct gnii_nic *nic)
+{
+    return nic->parked.maps;
 }
 
 /* ---- parking ---- */

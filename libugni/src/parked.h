@@ -34,6 +34,9 @@ struct gnii_md *gnii_parked_take(struct gnii_nic *nic, const struct gnii_parked_
 /* Are the pages there, accessible, and where this registration says that peers find them? */
 bool gnii_parked_is_in_place(struct gnii_nic *nic, const struct gnii_md *md);
 
+/* Maps of this process that stay open after gnii_parked_is_in_place(); NULL: this kernel has nothing to ask. */
+const struct emu_maps *gnii_parked_maps(const struct gnii_nic *nic);
+
 /* Deregisters one that was taken, and frees it. */
 void gnii_parked_deregister(struct gnii_nic *nic, struct gnii_md *md);
 

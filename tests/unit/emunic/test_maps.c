@@ -166,6 +166,45 @@ static void test_process_that_is_not_there_has_no_mappings(void **state)
     assert_int_equal(emu_maps_open(&maps, 0x3ffffffe), -ENOENT);
 }
 
+static void test_borrowed_descriptor_stays_open_and_where_it_was(void **state)
+{
+    struct emu_maps other;
+    struct emu_maps maps;
+    struct emu_piece p;
+
+    (void)state;
+    open_maps(&other, 0, true);
+    if (emu_maps_look(&other, at, &p) != -ENOTTY) {
+        assert_int_equal(emu_maps_open_by(&maps, &other), 0);
+        assert_true(emu_maps_find(&maps, at, &p));
+        assert_int_equal(maps.fd, other.fd);
+        assert_true(p.first == at);
+        emu_maps_close(&maps);
+        assert_int_equal(emu_maps_look(&other, at + PAGE, &p), 0);
+    }
+    /* Where it has to read it opens its own. */
+    assert_int_equal(emu_maps_open_by(&maps, &other), 0);
+    maps.asks = false;
+    assert_true(emu_maps_find(&maps, at, &p));
+    assert_int_not_equal(maps.fd, other.fd);
+    assert_true(p.first == at);
+    emu_maps_close(&maps);
+    assert_int_equal(lseek(other.fd, 0, SEEK_CUR), 0);
+    emu_maps_close(&other);
+}
+
+static void test_without_another_they_are_opened(void **state)
+{
+    struct emu_maps maps;
+    struct emu_piece p;
+
+    (void)state;
+    assert_int_equal(emu_maps_open_by(&maps, NULL), 0);
+    assert_true(emu_maps_find(&maps, at, &p));
+    assert_true(p.first == at);
+    emu_maps_close(&maps);
+}
+
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, make_mappings, drop_mappings)
 
 int main(void)
@@ -178,6 +217,8 @@ int main(void)
         UNIT(test_stack_is_known),
         UNIT(test_lines_to_read_are_limited),
         UNIT(test_process_that_is_not_there_has_no_mappings),
+        UNIT(test_borrowed_descriptor_stays_open_and_where_it_was),
+        UNIT(test_without_another_they_are_opened),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
