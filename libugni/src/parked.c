@@ -19,17 +19,17 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "emunic/abi/abi.h"
 #include "emunic/base/maps.h"
+#include "emunic/base/own_pid.h"
 #include "emunic/client/park.h"
 #include "emunic/client/space.h"
 
 /* Ours, and not that of the process that forked us. */
 static bool is_open(const struct gnii_nic *nic)
 {
-    return emu_park_is_open(&nic->port) && nic->port.owner == getpid();
+    return emu_park_is_open(&nic->port) && nic->port.owner == emu_own_pid();
 }
 
 void gnii_parked_deregister(struct gnii_nic *nic, struct gnii_md *md)
