@@ -24,6 +24,7 @@ struct emu_biased_lock {
                                        once */
     _Atomic bool is_held;      /* by the owner, the short way */
     _Atomic bool is_shared;    /* the mutex is the lock now */
+    _Atomic int owner_pid;     /* its process. A forked child may have a copy of the lock and no such thread */
     pthread_mutex_t mutex;
 };
 

@@ -6,6 +6,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -155,6 +157,38 @@ static void test_another_thread_waits_until_the_owner_is_out(void **state)
     emu_biased_lock_fini(&lock);
 }
 
+/* In the child the owner does not exist, and the lock says that it holds it. */
+static void *fork_and_lock(void *arg)
+{
+    int *status = arg;
+    pid_t child = fork();
+
+    if (child == 0) {
+        alarm(20);
+        emu_biased_lock(&lock);
+        emu_biased_unlock(&lock);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, status, 0) != child)
+        *status = -1;
+    return NULL;
+}
+
+static void test_child_does_not_wait_for_an_owner_that_it_has_not(void **state)
+{
+    pthread_t other;
+    int status = -1;
+
+    (void)state;
+    make();
+    emu_biased_lock(&lock);
+    assert_int_equal(pthread_create(&other, NULL, fork_and_lock, &status), 0);
+    pthread_join(other, NULL);
+    assert_int_equal(status, 0);
+    emu_biased_unlock(&lock);
+    emu_biased_lock_fini(&lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_bias_of_a_lock_in_use_loses_no_count),
         cmocka_unit_test(test_without_bias_the_lock_is_shared),
         cmocka_unit_test(test_another_thread_waits_until_the_owner_is_out),
+        cmocka_unit_test(test_child_does_not_wait_for_an_owner_that_it_has_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
