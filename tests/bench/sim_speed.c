@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "emunic/fabric/random.h"
 #include "emunic/fabric/sim/sim.h"
@@ -85,6 +86,20 @@ static double seconds(clockid_t clock)
 
     clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Of this process, in memory. */
+static double resident_bytes(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    long pages = 0;
+
+    if (!f)
+        return 0;
+    if (fscanf(f, "%*d %ld", &pages) != 1)
+        pages = 0;
+    fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
 static double mean_hops(const struct emu_machine *m)
@@ -229,7 +244,7 @@ int main(int argc, char **argv)
     struct emu_traffic traffic = { .ctx = &load, .next = next_packet, .delivered = delivered };
     struct emu_machine *m;
     struct emu_sim *sim;
-    double begin, bytes_per_node;
+    double begin, bytes_per_node, resident;
     int r;
 
     if (!read_arguments(argc, argv, &a))
@@ -240,14 +255,17 @@ int main(int argc, char **argv)
     if (!m)
         return 1;
     start_load(&load, m);
+    resident = resident_bytes();
     r = emu_sim_create(m, NULL, &traffic, &a.options, &sim);
     if (r < 0) {
         fprintf(stderr, "sim_speed: %s\n", strerror(-r));
         return 1;
     }
     bytes_per_node = (double)emu_sim_memory(sim) / m->n_nodes;
+    resident = resident_bytes() - resident;
     printf("nodes %u routers %u links %u threads %u\n", m->n_nodes, m->n_routers, m->n_links, a.options.n_threads);
-    printf("build_s %.3f bytes_per_node %.0f\n", seconds(CLOCK_MONOTONIC) - begin, bytes_per_node);
+    printf("build_s %.3f bytes_per_node %.0f resident_per_node %.0f\n", seconds(CLOCK_MONOTONIC) - begin,
+           bytes_per_node, resident / m->n_nodes);
     run_and_report(sim, a.us, bytes_per_node);
     emu_sim_destroy(sim);
     if (a.spec)

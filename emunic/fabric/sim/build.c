@@ -113,36 +113,33 @@ static void build_out(struct emu_sim *sim, uint32_t id, const struct emu_link *l
 {
     struct out_link *out = &sim->outs[id];
 
-    *out = (struct out_link){
-        .from = link->from.index,
-        .to = link->to.index, /* of a router's: to its channel, below */
-        .kind = kind,
-        .turn = UINT16_MAX,
-        .flags = OUT_IS_UP | OUT_IS_OWN,
-        .bubble_vcs = sim->kinds[kind].bubble_vcs,
-    };
-    for (uint32_t vc = 0; vc < sim->kinds[kind].n_vcs; vc++)
-        out->tokens[vc] = (int16_t)sim->kinds[kind].capacity_tokens[vc];
+    *out = sim_out_new(sim, kind);
+    out->from = link->from.index;
+    out->to = link->to.index; /* of a NIC's: to its channel, below */
     if (link->to.kind == EMU_END_NIC) {
         out->flags |= OUT_TO_NIC;
+        out->shared_tokens = 0;
         for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++)
             out->tokens[vc] = reception_tokens(sim);
         return;
     }
-    out->shared_tokens = (uint16_t)(sim->p.shared_units / sim->p.token_units);
     out->part = (uint8_t)sim_part_of(sim, link->to.index);
     if (link->from.kind == EMU_END_NIC) {
         out->flags |= OUT_FROM_NIC;
         sim->nics[link->from.index].link = id;
     } else {
-        struct router *from = &sim->routers[link->from.index];
-
-        sim->parts[from->part].own_link = id;
-        if (from->n_outputs++ == 0)
-            from->first_out = id;
-        if (from->n_near_outs < 8 && id == from->first_out + from->n_near_outs)
-            from->n_near_outs++;
+        sim->parts[sim->routers[link->from.index].part].own_link = id;
     }
+}
+
+/* Between two routers of this process: made when it is needed. */
+static void note_out(struct emu_sim *sim, uint32_t id, uint32_t router)
+{
+    struct router *r = &sim->routers[router];
+
+    sim->next_out[id] = r->first_out;
+    r->first_out = id;
+    sim->parts[r->part].own_link = id;
 }
 
 static void build_in(struct emu_sim *sim, uint32_t id, const struct emu_link *link, uint16_t kind)
@@ -175,7 +172,9 @@ static int build_link(struct emu_sim *sim, uint32_t id)
     if (!is_out && !is_in)
         return 0;
     kind = (uint16_t)sim_kind_of(sim, &link, link.lanes); /* is there */
-    if (is_out)
+    if (is_out && is_in && is_between_routers(&link))
+        note_out(sim, id, link.from.index);
+    else if (is_out)
         build_out(sim, id, &link, kind);
     if (is_in)
         build_in(sim, id, &link, kind);
@@ -210,6 +209,7 @@ static void build_routers(struct emu_sim *sim, const uint32_t *n_vcs)
             r->random.state = emu_random_mix(sim->options.seed ^ emu_random_mix(i + 1));
             r->is_up = true;
             r->first_nid = SIM_NONE;
+            r->first_out = SIM_NONE;
             r->first_vc = sim->n_vcs;
             r->first_word = sim->n_words;
             if (i == sim->first_router)
@@ -230,7 +230,7 @@ static void wish_links(const struct emu_sim *sim, void *array, size_t bytes_each
         sim_array_wish(array, sim->held[i].first * bytes_each, sim->held[i].end * bytes_each);
 }
 
-/* The channels themselves, when partitions are known. */
+/* Room for the channels, when partitions are known. */
 static int build_queues(struct emu_sim *sim)
 {
     const struct emu_machine *m = sim->m;
@@ -242,22 +242,12 @@ static int build_queues(struct emu_sim *sim)
             return -ENOMEM;
         sim_array_wish(sim->vc_index, first_vc * sizeof(*sim->vc_index),
                        (first_vc + sim->n_own_vcs) * sizeof(*sim->vc_index));
-        for (size_t i = first_vc; i < first_vc + sim->n_own_vcs; i++)
-            sim->vc_index[i] = SIM_NONE;
         return 0;
     }
     sim->vcs = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->vcs));
     if (!sim->vcs)
         return -ENOMEM;
     sim_array_wish(sim->vcs, first_vc * sizeof(*sim->vcs), (first_vc + sim->n_own_vcs) * sizeof(*sim->vcs));
-    for (uint32_t i = 0; i < sim->n_held; i++) {
-        for (uint32_t id = sim->held[i].first; id < sim->held[i].end; id++) {
-            const struct in_link *in = &sim->ins[id];
-
-            for (uint32_t vc = 0; (in->flags & IN_IS_OWN) != 0 && vc < sim->kinds[in->kind].n_vcs; vc++)
-                sim->vcs[in->first_vc + vc] = sim_vc_new(sim, id, vc);
-        }
-    }
     for (uint32_t i = 0; i < sim->n_parts; i++)
         sim->parts[i].vcs = sim->vcs;
     return 0;
@@ -465,16 +455,17 @@ static int make_arrays(struct emu_sim *sim)
     const struct emu_machine *m = sim->m;
 
     sim->outs = sim_array(NULL, 0, m->n_links * sizeof(*sim->outs));
+    sim->next_out = sim_array(NULL, 0, m->n_links * sizeof(*sim->next_out));
     sim->free_ps = sim_array(NULL, 0, m->n_links * sizeof(*sim->free_ps));
-    sim->stalls = sim_array(NULL, 0, m->n_links * sizeof(*sim->stalls));
+    sim->stalled_ps = sim_array(NULL, 0, m->n_links * sizeof(*sim->stalled_ps));
     sim->ins = sim_array(NULL, 0, m->n_links * sizeof(*sim->ins));
     if (has_ports(sim))
         sim->ports = sim_array(NULL, 0, m->n_links * sizeof(*sim->ports));
     sim->routers = sim_array(NULL, 0, m->n_routers * sizeof(*sim->routers));
     sim->nics = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nics));
     sim->nic_router = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nic_router));
-    if ((has_ports(sim) && !sim->ports) || !sim->outs || !sim->ins || !sim->free_ps || !sim->stalls || !sim->routers ||
-        !sim->nics || !sim->nic_router)
+    if ((has_ports(sim) && !sim->ports) || !sim->outs || !sim->next_out || !sim->ins || !sim->free_ps ||
+        !sim->stalled_ps || !sim->routers || !sim->nics || !sim->nic_router)
         return -ENOMEM;
     return 0;
 }
@@ -513,7 +504,7 @@ static void wish_pages(struct emu_sim *sim)
     wish_links(sim, sim->outs, sizeof(*sim->outs));
     wish_links(sim, sim->ins, sizeof(*sim->ins));
     wish_links(sim, sim->free_ps, sizeof(*sim->free_ps));
-    wish_links(sim, sim->stalls, sizeof(*sim->stalls));
+    wish_links(sim, sim->stalled_ps, sizeof(*sim->stalled_ps));
     wish_links(sim, sim->ports, sizeof(*sim->ports));
     wish_links(sim, sim->sent, each * sizeof(*sim->sent));
     wish_links(sim, sim->wanted, each * sizeof(*sim->wanted));
@@ -669,12 +660,13 @@ void emu_sim_destroy(struct emu_sim *sim)
     sim_array_free(sim->vc_index);
     sim_array_free(sim->sent);
     sim_array_free(sim->wanted);
-    sim_array_free(sim->stalls);
+    sim_array_free(sim->stalled_ps);
     free(sim->epochs);
     sim_paths_free(sim->paths);
     sim_array_free(sim->ports);
     sim_array_free(sim->ins);
     sim_array_free(sim->free_ps);
+    sim_array_free(sim->next_out);
     sim_array_free(sim->outs);
     free(sim->kinds);
     free(sim->held);

@@ -150,7 +150,47 @@ void sim_options_grow(struct part *part)
     part->option_capacity = capacity;
 }
 
-struct in_vc sim_vc_new(const struct emu_sim *sim, uint32_t link, uint32_t vc)
+struct out_link sim_out_new(const struct emu_sim *sim, uint16_t kind)
+{
+    struct out_link out = {
+        .kind = kind,
+        .turn = UINT16_MAX,
+        .flags = OUT_IS_UP | OUT_IS_OWN,
+        .bubble_vcs = sim->kinds[kind].bubble_vcs,
+        .shared_tokens = (uint16_t)(sim->p.shared_units / sim->p.token_units),
+    };
+
+    for (uint32_t vc = 0; vc < sim->kinds[kind].n_vcs; vc++)
+        out.tokens[vc] = (int16_t)sim->kinds[kind].capacity_tokens[vc];
+    return out;
+}
+
+static void make_outs_of(struct emu_sim *sim, uint32_t router)
+{
+    struct router *r = &sim->routers[router];
+
+    if (r->has_outs)
+        return;
+    for (uint32_t id = r->first_out; id != SIM_NONE; id = sim->next_out[id]) {
+        const struct in_link *in = &sim->ins[id];
+        struct out_link out = sim_out_new(sim, in->kind);
+
+        out.from = router;
+        out.to = in->first_vc;
+        out.part = sim->routers[in->router].part;
+        sim->outs[id] = out;
+    }
+    r->has_outs = true;
+}
+
+void sim_make_outs(struct emu_sim *sim)
+{
+    for (uint32_t i = sim->first_router; sim_is_own(sim, i); i++)
+        make_outs_of(sim, i);
+}
+
+/* Without a packet so far. */
+static struct in_vc new_vc(const struct emu_sim *sim, uint32_t link, uint32_t vc)
 {
     const struct in_link *in = &sim->ins[link];
     const struct link_kind *kind = &sim->kinds[in->kind];
@@ -169,18 +209,25 @@ struct in_vc sim_vc_new(const struct emu_sim *sim, uint32_t link, uint32_t vc)
         .kind = in->kind,
         .part = in->part,
         .is_charged_full = (kind->bubble_vcs >> vc & 1) != 0 && sim->p.bubble_charge == EMU_CHARGE_FULL,
+        .is_made = true,
     };
 }
 
 uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc)
 {
     struct emu_sim *sim = part->sim;
+    uint32_t channel = sim->ins[link].first_vc + vc;
 
+    make_outs_of(sim, sim->ins[link].router);
+    if (!sim->vc_index) {
+        part->vcs[channel] = new_vc(sim, link, vc);
+        return channel;
+    }
     if (part->n_vcs == part->vc_capacity) {
         part->vc_capacity = part->vc_capacity == 0 ? 64 : part->vc_capacity * 2;
         part->vcs = array_grown(part->vcs, part->n_vcs * sizeof(*part->vcs), part->vc_capacity * sizeof(*part->vcs));
     }
-    part->vcs[part->n_vcs] = sim_vc_new(sim, link, vc);
-    sim->vc_index[sim->ins[link].first_vc + vc] = part->n_vcs;
-    return part->n_vcs++;
+    part->vcs[part->n_vcs] = new_vc(sim, link, vc);
+    sim->vc_index[channel] = ++part->n_vcs;
+    return part->n_vcs - 1;
 }

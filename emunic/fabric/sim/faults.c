@@ -70,11 +70,10 @@ static void empty_router(struct cleaning *c, uint32_t router)
     struct router *r = &sim->routers[router];
 
     for (uint32_t i = r->first_vc; i < r->first_vc + r->n_vcs; i++) {
-        struct in_vc *v;
+        struct in_vc *v = sim_vc_find(c->part, i);
 
-        if (sim_vc_index(sim, i) == SIM_NONE)
+        if (!v)
             continue;
-        v = &c->part->vcs[sim_vc_index(sim, i)];
         sim_forget_options(c->part, v);
         for (uint32_t cell = v->first; cell != SIM_NONE; cell = c->part->cells[cell].next) {
             return_tokens(sim, v->at.in_link, v->at.in_vc, c->part->cells[cell].packet.units);
@@ -101,11 +100,10 @@ static void look_everywhere(struct part *part)
         struct router *r = &sim->routers[i];
 
         for (uint32_t j = r->first_vc; j < r->first_vc + r->n_vcs; j++) {
-            struct in_vc *v;
+            struct in_vc *v = sim_vc_find(part, j);
 
-            if (sim_vc_index(sim, j) == SIM_NONE)
+            if (!v)
                 continue;
-            v = &part->vcs[sim_vc_index(sim, j)];
             sim_forget_options(part, v);
             if (v->first != SIM_NONE)
                 emu_wheel_put(&part->wheel, part->slot, (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = j });
@@ -139,10 +137,10 @@ static void set_kind(struct emu_sim *sim, uint32_t link, uint16_t kind)
     if ((in->flags & IN_IS_OWN) != 0 || (sim->outs[link].flags & OUT_TO_NIC) != 0)
         in->kind = kind;
     for (uint32_t vc = 0; (in->flags & IN_IS_OWN) != 0 && vc < sim->kinds[kind].n_vcs; vc++) {
-        uint32_t index = sim_vc_index(sim, in->first_vc + vc);
+        struct in_vc *v = sim_vc_find(&sim->parts[sim->routers[in->router].part], in->first_vc + vc);
 
-        if (index != SIM_NONE)
-            sim->parts[sim->routers[in->router].part].vcs[index].kind = kind;
+        if (v)
+            v->kind = kind;
     }
 }
 
@@ -184,6 +182,7 @@ void emu_sim_set_faults(struct emu_sim *sim, const struct emu_fault_map *faults)
         emu_wheel_no_memory();
     emu_fault_map_destroy(sim->faults);
     sim->faults = copy;
+    sim_make_outs(sim);
     set_links(sim);
     for (uint32_t i = sim->first_router; sim_is_own(sim, i); i++)
         sim->routers[i].is_up = emu_fault_map_router_up(sim->faults, i);
@@ -218,6 +217,7 @@ static void make_errors(struct emu_sim *sim)
 {
     if (sim->errors)
         return;
+    sim_make_outs(sim);
     sim->errors = sim_grown(NULL, sim->m->n_links * sizeof(*sim->errors));
     for (uint32_t id = 0; id < sim->m->n_links; id++) {
         sim->errors[id] =

@@ -131,6 +131,7 @@ int emu_sim_keep_paths(struct emu_sim *sim)
     for (uint32_t i = 0; i < N_ROOTS; i++)
         sim->paths->steps[i] = (struct step){ .link = SIM_NONE };
     sim->paths->n_steps = N_ROOTS;
+    sim_make_outs(sim);
     for (uint32_t id = 0; id < sim->m->n_links; id++)
         sim->outs[id].flags |= OUT_NOTED;
     return 0;

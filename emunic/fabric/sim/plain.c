@@ -82,6 +82,8 @@ static inline void arrive(struct part *part, const struct emu_event *event)
     struct in_vc *v = &part->vcs[event->index];
     uint64_t at_ps = part->slot_ps + event->offset_ps;
 
+    if (__builtin_expect(!v->is_made, 0))
+        (void)sim_vc_make(part, cell->next, event->vc);
     v->tail_ps = at_ps + event->length_ps;
     v->units = (uint16_t)(v->units + cell->packet.units);
     cell->next = SIM_NONE;

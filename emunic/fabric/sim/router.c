@@ -160,7 +160,7 @@ static inline void arrive(struct part *part, const struct emu_event *event)
     struct router *r;
     struct in_vc *v;
 
-    if (__builtin_expect(index == SIM_NONE, 0))
+    if (__builtin_expect(index == SIM_NONE || !part->vcs[index].is_made, 0))
         index = sim_vc_make(part, cell->next, event->vc);
     v = &part->vcs[index];
     r = &sim->routers[v->at.router];

@@ -226,7 +226,8 @@ uint64_t emu_sim_untold_packets(const struct emu_sim *sim);
 /* All statistics to zero (not the trace hash, nor paths): the end of a warm-up. */
 void emu_sim_reset_stats(struct emu_sim *sim);
 
-/* Bytes that the simulation keeps in this process, without traffic's own. */
+/* Bytes that the simulation keeps in this process, without traffic's own. Those of links and channels that no packet
+ * has come near are counted, but take none of the host's memory. */
 size_t emu_sim_memory(const struct emu_sim *sim);
 
 #endif

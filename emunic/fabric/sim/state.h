@@ -65,7 +65,7 @@ struct out_link {
     uint8_t wanted_vcs;     /* mask: a packet waits for tokens */
     uint16_t shared_tokens; /* free in the buffer that all channels share */
     uint32_t asker;         /* on plain machines: the request for it in this slot, 1 added; 0: none */
-    uint64_t reserved;
+    uint64_t stall_ps;      /* it was idle and a packet waited for tokens, without what OUT_STALLED tells */
 };
 static_assert(sizeof(struct out_link) == 64, "one line: all that a decision looks at of an idle link");
 
@@ -76,12 +76,6 @@ struct sim_load {
 };
 static_assert(sizeof(struct sim_load) == 64, "one line");
 
-/* Where a packet waits for tokens and the link is idle. */
-struct link_stall {
-    uint64_t since_ps; /* 0: nobody */
-    uint64_t sum_ps;
-};
-
 enum {
     OUT_IS_UP = 1 << 0,
     OUT_TO_NIC = 1 << 1,
@@ -89,8 +83,8 @@ enum {
     OUT_NOTED = 1 << 3,      /* packets that start on it are told to sim_note_step() */
     OUT_FROM_NIC = 1 << 4,
     OUT_UNRELIABLE = 1 << 5, /* has an entry in sim->errors */
-    OUT_STALLED = 1 << 6,    /* link_stall.since_ps counts */
-    OUT_IS_OWN = 1 << 7,     /* this process holds it; else it is zero */
+    OUT_STALLED = 1 << 6,    /* a packet waits for tokens, and the link is idle */
+    OUT_IS_OWN = 1 << 7,     /* this process holds it; else it is zero, or not made yet */
 };
 
 struct in_link {
@@ -116,8 +110,9 @@ enum {
 };
 
 /* One virtual channel at the receiving router: a queue, of which only the head is decided on, and all that an arrival
- * and a departure need to know of the link. On machines with few channels per node they all are made at once, in the
- * order of their numbers; else one is made when its first packet comes, because most are hardly ever used. */
+ * and a departure need to know of the link. One is made when its first packet comes: memory that nobody has written
+ * takes none of the host's. On machines with few channels per node they lie in the order of their numbers; else in the
+ * order in which they are made, because most are hardly ever used. */
 struct in_vc {
     uint64_t ready_ps; /* the head cannot go before: it was not here, or the last tail was not out */
     uint64_t tail_ps;  /* when the tail of the last packet that came is here */
@@ -138,6 +133,7 @@ struct in_vc {
     uint16_t tokens;        /* of the head, once it has options */
     uint16_t first_ways;    /* mask: that have the lowest rank */
     bool is_listed;         /* on plain machines: in part->looks */
+    bool is_made;           /* else it is zero: no packet has come so far */
 };
 static_assert(sizeof(struct in_vc) == 64, "one line");
 
@@ -148,14 +144,13 @@ struct router {
     uint32_t first_vc;
     uint32_t first_word; /* of sim->heads, where those of a larger one are */
     uint32_t first_nid;
-    uint32_t first_out;
+    uint32_t first_out; /* link to a router of this process; sim->next_out tells the others. SIM_NONE: none */
     uint16_t n_vcs;
-    uint16_t n_outputs;   /* to other routers */
-    uint16_t n_near_outs; /* links out of it that follow each other from first_out on, if not too many */
     uint8_t part;
     bool is_up;
     bool is_listed; /* to decide in this slot */
-    uint8_t reserved[15];
+    bool has_outs;  /* the struct out_link of these links are made */
+    uint8_t reserved[18];
 };
 static_assert(sizeof(struct router) == 64, "one line");
 
@@ -353,16 +348,17 @@ struct emu_sim {
     bool is_plain; /* decides in plain.c */
     struct link_kind *kinds;
     uint32_t n_kinds;
-    struct out_link *outs;     /* by link */
-    uint64_t *free_ps;         /* by link: end of its last transmission; those of a router on one line or two */
-    struct in_link *ins;       /* by link */
-    struct in_port *ports;     /* by link; NULL: all channels may ask, and send, at once */
-    struct link_stall *stalls; /* by link */
-    uint32_t *sent;            /* packets, by link and virtual channel: sim_out_vc() */
-    uint16_t *wanted;          /* likewise: fewest tokens that let a waiting packet go */
+    struct out_link *outs; /* by link. Those between routers of this process are zero until a packet comes to ... */
+    uint32_t *next_out;    /* ... their router: sim_make_outs(). By link: the router's next one, SIM_NONE: the last */
+    uint64_t *free_ps;     /* by link: end of its last transmission; those of a router on one line or two */
+    struct in_link *ins;   /* by link */
+    struct in_port *ports; /* by link; NULL: all channels may ask, and send, at once */
+    uint64_t *stalled_ps;  /* by link, with OUT_STALLED: since when */
+    uint32_t *sent;        /* packets, by link and virtual channel: sim_out_vc() */
+    uint16_t *wanted;      /* likewise: fewest tokens that let a waiting packet go */
     uint32_t vcs_of_link_max;
     struct in_vc *vcs;  /* by channel, on machines that have few; else NULL, and ... */
-    uint32_t *vc_index; /* ... the index in the partition's store, by channel; SIM_NONE: not used yet */
+    uint32_t *vc_index; /* ... the index in the partition's store, 1 added, by channel; 0: not used yet */
     uint32_t n_vcs;
     uint64_t *heads;
     uint32_t n_words;
@@ -585,8 +581,9 @@ static inline void sim_look(struct part *part, uint32_t router, uint32_t local)
 
 void sim_cells_grow(struct part *part);
 void sim_options_grow(struct part *part);
-uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc); /* the struct in_vc of a channel not used so far */
-struct in_vc sim_vc_new(const struct emu_sim *sim, uint32_t link, uint32_t vc); /* without a packet so far */
+uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc); /* its index, when its first packet comes */
+struct out_link sim_out_new(const struct emu_sim *sim, uint16_t kind); /* without ends */
+void sim_make_outs(struct emu_sim *sim);                               /* of all routers, for those who look at all */
 /*
  * An array, or a longer one in its place: zero beyond old_bytes, aligned to cache lines. A large one takes memory page
  * by page, as it is written. NULL: no memory.
@@ -596,10 +593,18 @@ void sim_array_free(void *array);                                     /* NULL is
 void sim_array_wish(void *array, size_t first_byte, size_t end_byte); /* all of this will be used: large pages */
 void *sim_grown(void *memory, size_t bytes); /* realloc; memory that runs out ends the process */
 
-/* Index of a channel's struct in_vc in the partition's store; SIM_NONE: not made yet. */
+/* Index of a channel's struct in_vc in the partition's store; SIM_NONE, or one that is zero: not made yet. */
 static inline uint32_t sim_vc_index(const struct emu_sim *sim, uint32_t channel)
 {
-    return !sim->vc_index ? channel : sim->vc_index[channel];
+    return !sim->vc_index ? channel : sim->vc_index[channel] - 1; /* of 0: SIM_NONE */
+}
+
+/* NULL: not made yet. */
+static inline struct in_vc *sim_vc_find(const struct part *part, uint32_t channel)
+{
+    uint32_t index = sim_vc_index(part->sim, channel);
+
+    return index == SIM_NONE || !part->vcs[index].is_made ? NULL : &part->vcs[index];
 }
 
 static inline uint32_t sim_cell_take(struct part *part)

@@ -20,9 +20,9 @@ uint64_t sim_packets(const struct emu_sim *sim, uint32_t link)
 /* Units in the buffer of a channel of a router. */
 static uint64_t units_in(const struct emu_sim *sim, uint32_t channel, uint32_t router)
 {
-    uint32_t index = sim_vc_index(sim, channel);
+    const struct in_vc *v = sim_vc_find(&sim->parts[sim->routers[router].part], channel);
 
-    return index == SIM_NONE ? 0 : sim->parts[sim->routers[router].part].vcs[index].units;
+    return !v ? 0 : v->units;
 }
 
 /* From what was sent since the lanes changed last; rounded once, where transmissions are rounded each. */
@@ -41,17 +41,18 @@ void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim
     const struct out_link *out = &sim->outs[link];
     const struct in_link *in = &sim->ins[link];
     const struct link_kind *kind = &sim->kinds[(in->flags & IN_IS_OWN) != 0 ? in->kind : out->kind];
+    bool is_unused = (in->flags & IN_IS_OWN) != 0 && in->part < sim->n_parts && out->flags == 0; /* not made yet */
 
     assert(link < sim->m->n_links);
     *stats_out = (struct emu_sim_link_stats){
         .units = out->units,
         .packets = sim_packets(sim, link),
         .busy_ps = sim_busy_ps(sim, link),
-        .stall_ps = sim->stalls[link].sum_ps,
-        .lanes_up = (out->flags & OUT_IS_UP) != 0 ? kind->lanes_up : 0,
+        .stall_ps = out->stall_ps,
+        .lanes_up = (out->flags & OUT_IS_UP) != 0 || is_unused ? kind->lanes_up : 0,
     };
-    if ((out->flags & OUT_STALLED) != 0 && sim->now_ps > sim->stalls[link].since_ps)
-        stats_out->stall_ps += sim->now_ps - sim->stalls[link].since_ps;
+    if ((out->flags & OUT_STALLED) != 0 && sim->now_ps > sim->stalled_ps[link])
+        stats_out->stall_ps += sim->now_ps - sim->stalled_ps[link];
     for (uint32_t vc = 0; vc < kind->n_vcs; vc++) {
         stats_out->vc_packets[vc] = sim->sent[sim_out_vc(sim, link, vc)];
         if (sim->occupancy && (in->flags & IN_IS_OWN) != 0)
@@ -106,15 +107,20 @@ void emu_sim_totals(const struct emu_sim *sim, struct emu_sim_totals *totals_out
     *totals_out = sum;
 }
 
+/* What is zero is not written: it may take no memory so far. */
 static void reset_links(struct emu_sim *sim, struct sim_links links)
 {
     for (uint32_t id = links.first; id < links.end; id++) {
         if ((sim->outs[id].flags & OUT_IS_OWN) == 0)
-            continue;
+            continue; /* or not made yet */
         sim->outs[id].units = 0;
-        sim->stalls[id] = (struct link_stall){ .since_ps = sim->now_ps };
-        for (uint32_t vc = 0; vc < sim->vcs_of_link_max; vc++)
-            sim->sent[sim_out_vc(sim, id, vc)] = 0;
+        sim->outs[id].stall_ps = 0;
+        if ((sim->outs[id].flags & OUT_STALLED) != 0)
+            sim->stalled_ps[id] = sim->now_ps;
+        for (uint32_t vc = 0; vc < sim->vcs_of_link_max; vc++) {
+            if (sim->sent[sim_out_vc(sim, id, vc)] != 0)
+                sim->sent[sim_out_vc(sim, id, vc)] = 0;
+        }
         if (sim->errors) {
             sim->errors[id].crc_errors = 0;
             sim->errors[id].retransmissions = 0;
@@ -166,8 +172,8 @@ static size_t parts_memory(const struct emu_sim *sim)
 /* What is kept for each link, of those that are held. */
 static size_t links_memory(const struct emu_sim *sim)
 {
-    size_t each = sizeof(*sim->outs) + sizeof(*sim->free_ps) + sizeof(*sim->ins) + sizeof(*sim->stalls) +
-                  sim->vcs_of_link_max * (sizeof(*sim->sent) + sizeof(*sim->wanted));
+    size_t each = sizeof(*sim->outs) + sizeof(*sim->next_out) + sizeof(*sim->free_ps) + sizeof(*sim->ins) +
+                  sizeof(*sim->stalled_ps) + sim->vcs_of_link_max * (sizeof(*sim->sent) + sizeof(*sim->wanted));
     size_t n = 0;
 
     if (sim->loads)

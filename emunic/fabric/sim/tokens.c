@@ -18,7 +18,7 @@ void sim_await_tokens(const struct emu_sim *sim, struct out_link *out, uint32_t 
     out->wanted_vcs |= (uint8_t)(1u << vc);
     if ((out->flags & OUT_STALLED) == 0) {
         out->flags |= OUT_STALLED;
-        sim->stalls[link].since_ps = since_ps;
+        sim->stalled_ps[link] = since_ps;
     }
 }
 

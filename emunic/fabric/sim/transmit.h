@@ -30,11 +30,11 @@ static inline uint32_t sim_number(const struct part *part)
 /* A packet starts on a link that was idle for lack of tokens. */
 static inline void sim_end_stall(struct emu_sim *sim, uint32_t link, uint64_t start_ps)
 {
-    struct link_stall *stall = &sim->stalls[link];
+    struct out_link *out = &sim->outs[link];
 
-    if (start_ps > stall->since_ps)
-        stall->sum_ps += start_ps - stall->since_ps;
-    sim->outs[link].flags &= (uint8_t)~OUT_STALLED;
+    if (start_ps > sim->stalled_ps[link])
+        out->stall_ps += start_ps - sim->stalled_ps[link];
+    out->flags &= (uint8_t)~OUT_STALLED;
 }
 
 /* A packet and the channel that it starts on. */

@@ -51,14 +51,10 @@ static bool frees(const struct part *part, const struct in_vc *v, const struct g
 static bool frees_any(const struct part *part, const struct router *r, const struct gain *g)
 {
     for (uint32_t local = 0; local < r->n_vcs; local++) {
-        uint32_t index = sim_vc_index(part->sim, r->first_vc + local);
-        const struct in_vc *v;
+        const struct in_vc *v = sim_vc_find(part, r->first_vc + local);
 
-        if (index == SIM_NONE)
-            continue;
-        v = &part->vcs[index];
         /* With options it has been looked at before, and is still here. */
-        if (v->first != SIM_NONE && v->options != SIM_NONE && frees(part, v, g))
+        if (v && v->first != SIM_NONE && v->options != SIM_NONE && frees(part, v, g))
             return true;
     }
     return false;

@@ -276,6 +276,14 @@ static void fini_neighbours(struct neighbours *n)
     free(n->n_ghosts);
 }
 
+/* Are both ends here? */
+static bool is_within(const struct emu_sim *sim, uint32_t id)
+{
+    if ((sim->ins[id].flags & IN_IS_OWN) != 0)
+        return sim->ins[id].part < sim->n_parts;
+    return sim->outs[id].part < sim->n_parts; /* of a link to a NIC it is 0 */
+}
+
 static void find_neighbours(struct neighbours *n, const struct emu_sim *sim)
 {
     for (uint32_t i = 0; i < sim->n_held; i++) {
@@ -283,7 +291,7 @@ static void find_neighbours(struct neighbours *n, const struct emu_sim *sim)
             struct emu_link link;
             uint32_t rank;
 
-            if ((sim->outs[id].flags & OUT_IS_OWN) != 0 && sim->outs[id].part < sim->n_parts)
+            if (is_within(sim, id))
                 continue;
             (void)emu_link_get(sim->m, id, &link);
             if ((sim->outs[id].flags & OUT_IS_OWN) != 0) {

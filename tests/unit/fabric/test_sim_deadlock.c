@@ -32,8 +32,10 @@ static void place(struct net *net, uint32_t router, uint32_t dst, uint32_t units
     uint32_t n = net->m->n_nodes;
     uint32_t link = sim_torus_link(net->m, (router + n - 1) % n, 0, 1);
     uint32_t cell = sim_cell_take(part);
-    uint32_t charge = sim_charge(sim, &sim->kinds[sim->outs[link].kind], 0, units);
+    uint32_t charge;
 
+    sim_make_outs(sim);
+    charge = sim_charge(sim, &sim->kinds[sim->outs[link].kind], 0, units);
     part->cells[cell] = (struct cell){
         .packet = { .src_nid = router, .dst_nid = dst, .units = (uint16_t)units, .mode = EMU_MODE_DETERMINISTIC },
         .is_started = true,
