@@ -18,6 +18,7 @@ import ours
 import plots
 import process
 import report
+import sim_sizes
 import virtual
 
 DIRECT, CMA, ROUTED, ROUTED_CMA = ours.PATHS
@@ -65,6 +66,7 @@ def parts(build, n, idle_s):
           for who, function in (("emunic virtual time", ours.virtual_mpi), ("simgrid", alternatives.simgrid))),
         ("emunic virtual time", "virtual time: packets of a live run", lambda: virtual.live_hop(build, 1)),
         ("emunic sim", "virtual time: packets of the simulator alone", lambda: virtual.bare_hop(build)),
+        ("emunic sim", "packets of the simulator, 512 to 92 544 nodes", lambda: sim_sizes.hop_times(build)),
         ("emunic virtual time", "virtual time: idle nodes", lambda: virtual.idle_memory(build)),
         ("two hosts", "two hosts over veth, beside libfabric", lambda: ours.hosts(build, n // 4)),
         ("two hosts, secure", "two hosts over veth, secure, beside libfabric",

@@ -64,7 +64,7 @@ def draw_curves(axes, lines, unit):
                           alpha=0.1)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set_xlabel("bytes")
+    axes.set_xlabel("nodes" if set(lines) == {"emunic sim"} else "bytes")
     axes.set_ylabel(f"{unit}, median, min and max")
     axes.legend(fontsize=7)
 

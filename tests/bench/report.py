@@ -3,6 +3,8 @@
 
 import statistics
 
+import sim_sizes
+
 
 class Results:
     """Samples by (metric, size in bytes or None, who), in the order of their first appearance."""
@@ -157,6 +159,8 @@ TARGETS = [
       for n in (2, 16, 64) for pattern, name in (("ping-pong", "pingpong"), ("all-to-all", "alltoall"))),
     ("virtual time, processor time of a packet-hop / sim traffic", ("simulated_hop_time", None, "emunic virtual time"),
      [("simulated_hop_time", None, "emunic sim")], 1, "<=", 1.5),
+    ("packet simulator, a hop of 92544 nodes / of 512", ("machine_hop_time", 92544, "emunic sim"),
+     [("machine_hop_time", 512, "emunic sim")], 1, "<=", 3),
     ("virtual time, memory of an idle node, KiB", ("idle_node_memory", None, "emunic virtual time"), [], 1, "<=", 4),
     ("two hosts, 8-byte put / libfabric's message", ("hosts_put8_half_round_trip", None, HOSTS),
      [("bare_message8_half_round_trip", None, HOSTS)], 1, "<=", 1.8),
@@ -229,7 +233,8 @@ def figure_rows(results):
             for who in everybody:
                 key, reference = (metric, size, who), (metric, size, "ucx posix")
                 values = results.samples[key]
-                row = (f"{metric:34} {size_text(size):>7} {who:24} {results.units[metric, size]:>6} "
+                of_what = str(size) if metric == sim_sizes.METRIC else size_text(size)
+                row = (f"{metric:34} {of_what:>7} {who:24} {results.units[metric, size]:>6} "
                        f"{min(values):10.4g} {results.median(key):10.4g} {max(values):10.4g}")
                 if reference in results.samples and who != "ucx posix":
                     row += f" {results.median(key) / results.median(reference):13.3g}"
