@@ -581,7 +581,7 @@ static inline void sim_look(struct part *part, uint32_t router, uint32_t local)
 
 void sim_cells_grow(struct part *part);
 void sim_options_grow(struct part *part);
-uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc); /* its index, when its first packet comes */
+uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc);   /* its index, when its first packet comes */
 struct out_link sim_out_new(const struct emu_sim *sim, uint16_t kind); /* without ends */
 void sim_make_outs(struct emu_sim *sim);                               /* of all routers, for those who look at all */
 /*
