@@ -86,6 +86,7 @@ enum emu_vclock_call {
     EMU_VCLOCK_CALL_FENCE,  /* of PMI or PMIx; until the thread has come out, which may be long after its clock has */
     EMU_VCLOCK_CALL_BLOCK,  /* a call of the system */
     EMU_VCLOCK_CALL_SERVED, /* of the runtime, whose answer is under way: the thread sleeps, and its clock runs */
+    EMU_VCLOCK_CALL_ASKED,  /* a request to emunic, likewise */
     EMU_VCLOCK_CALLS
 };
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "emunic/base/log.h"
+#include "emunic/client/virtual_clock.h"
 
 const char *emu_session_default_server(char *buf, size_t len)
 {
@@ -178,6 +179,7 @@ static int exchange(struct emu_session *session, struct emu_msg *msg, const int 
 int emu_session_request(struct emu_session *session, struct emu_msg *msg, const int *fds, unsigned n_fds,
                         struct emu_fds *fds_out)
 {
+    enum emu_vclock_call before;
     struct emu_cancel cancel;
     int r;
 
@@ -185,7 +187,9 @@ int emu_session_request(struct emu_session *session, struct emu_msg *msg, const 
         fds_out->n_fds = 0;
     emu_cancel_hold(&cancel);
     pthread_mutex_lock(&session->lock);
+    before = emu_vclock_note_call(EMU_VCLOCK_CALL_ASKED);
     r = exchange(session, msg, fds, n_fds, fds_out);
+    emu_vclock_note_call(before);
     pthread_mutex_unlock(&session->lock);
     emu_cancel_release(&cancel);
     return r;
@@ -193,6 +197,7 @@ int emu_session_request(struct emu_session *session, struct emu_msg *msg, const 
 
 void emu_session_hang_up(struct emu_session *session)
 {
+    enum emu_vclock_call before;
     struct emu_msg msg;
     struct emu_fds fds;
     struct emu_cancel cancel;
@@ -203,9 +208,11 @@ void emu_session_hang_up(struct emu_session *session)
     pthread_mutex_lock(&session->lock);
     atomic_store(&session->is_lost, true);
     /* emunic closes its side last of all; an unread reply, if a thread was killed over it, may come first. */
+    before = emu_vclock_note_call(EMU_VCLOCK_CALL_ASKED);
     shutdown(session->fd, SHUT_WR);
     while (emu_msg_receive(session->fd, &msg, &fds) == 0)
         emu_fds_close(&fds);
+    emu_vclock_note_call(before);
     pthread_mutex_unlock(&session->lock);
     emu_cancel_release(&cancel);
 }

@@ -10,6 +10,7 @@ Each program runs N times (20; --quick: 5 of some programs), in turn
 - calm: alone;
 - loaded: beside three busy processes a core;
 - launcher: mpirun, which is the server of PMIx, is stopped again and again, 40 ms each;
+- emunic: so is the job's emunic, and requests to it wait meanwhile (of a job that has one of its own);
 - stalled: processes of the job, one to four at a time, are stopped, up to 60 ms each;
 - narrow: on one core, where Open MPI yields because there are fewer cores than ranks.
 
@@ -35,7 +36,7 @@ import time
 
 LIMIT_S = 120
 HOGS_PER_CORE = 3
-LAUNCHER_STOP_S = 0.04
+SERVER_STOP_S = 0.04
 STALL_MAX_S = 0.06
 PAUSE_MAX_S = 0.002
 
@@ -76,7 +77,7 @@ GROUPS = [
     ]),
 ]
 QUICK = ("gni_topobw", "gni_allreduce", "two_jobs")
-MODES = ("calm", "launcher", "stalled", "loaded", "narrow")
+MODES = ("calm", "launcher", "emunic", "stalled", "loaded", "narrow")
 
 
 def children(pid):
@@ -89,10 +90,21 @@ def children(pid):
     return found
 
 
-def is_named(pid, name):
+def is_mpirun(pid):
     with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == name
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "mpirun"
     return False
+
+
+def is_emunic(pid):
+    """The server: `emunic serve` and its arguments."""
+    with contextlib.suppress(OSError):
+        words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return len(words) > 1 and words[0].endswith(b"emunic") and words[1] == b"serve"
+    return False
+
+
+SERVERS = {"launcher": is_mpirun, "emunic": is_emunic}
 
 
 def stop_for(pids, seconds):
@@ -108,8 +120,8 @@ def disturb(jobs, mode, rng):
     """Until they have ended."""
     while running := [job for job in jobs if job.poll() is None]:
         pids = [pid for job in running for pid in children(job.pid)]
-        if mode == "launcher":
-            pids, seconds = [pid for pid in pids if is_named(pid, "mpirun")], LAUNCHER_STOP_S
+        if mode in SERVERS:
+            pids, seconds = [pid for pid in pids if SERVERS[mode](pid)], SERVER_STOP_S
         else:
             pids, seconds = rng.sample(pids, min(len(pids), rng.randint(1, 4))), rng.random() * STALL_MAX_S
         stop_for(pids, seconds)
@@ -140,7 +152,7 @@ def run(commands, mode, rng):
         jobs = [stack.enter_context(subprocess.Popen(["timeout", str(LIMIT_S), *command], stdout=out,
                                                      stderr=subprocess.STDOUT))
                 for command, out in zip(commands, outs)]
-        if mode in ("launcher", "stalled"):
+        if mode in (*SERVERS, "stalled"):
             disturb(jobs, mode, rng)
         statuses = [job.wait() for job in jobs]
         texts = []

@@ -4,16 +4,22 @@
  *
  * A clock that runs holds time up, so it is looked at whether its thread runs. A thread that has slept through two
  * looks, STILL_NS apart, waits for something outside the model: it is absent, holds nobody up, and returns at its next
- * call (`is_left`). A thread that wants a core and gets none is not absent, nor is one that has been stopped.
+ * call (`is_left`). A thread that wants a core and gets none is not absent, nor is one that has been stopped, nor one
+ * beside another thread of its process that wants a core: it may wait for that one.
  *
- * The answer to a thread inside the runtime comes from another process, which may have to wait for a core. So it is
- * absent only after SERVED_NS; and one that is in a fence that is over for its clock is not absent at all.
+ * The answer to a thread inside the runtime comes from another process, which may have to wait for a core, and that to
+ * a request from emunic, in one of its next rounds, or when another process has left memory that is to go. So such a
+ * thread is absent only after SERVED_NS; and one that is in a fence that is over for its clock is not absent at all.
+ *
+ * These times count while emunic runs. Where it gets no core, or is stopped, others are not served either: a pause
+ * between two looks counts no more than twice as long as it was meant to be.
  *
  * Where computing costs nothing, a thread that computes for long without a call may be waiting for memory to change,
  * and it would wait for ever. So after SPIN_NS of processor time it holds nobody up any more, and goes on at the time
  * that the others have reached; that is counted. Each process has a patience of its own: shorter when the thread called
  * soon after, as one that waited does, longer when it did not.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +37,8 @@
 #define SPIN_MIN_NS  4000000u
 #define SPIN_MAX_NS  8000000000ull
 #define SPIN_OVER_NS 20000000u
+#define PATH_BYTES   64u
+#define PAUSES_MAX   2u /* meant ones, that a pause counts at most */
 
 static uint64_t processor_ns(pid_t pid)
 {
@@ -57,7 +65,7 @@ static const char *find_line(const char *text, const char *name)
  */
 static bool sleeps(pid_t pid, uint32_t tid, uint64_t *n_sleeps_out)
 {
-    char path[64], text[4096];
+    char path[PATH_BYTES], text[4096];
     const char *state;
     const char *n_sleeps;
     ssize_t n;
@@ -78,11 +86,48 @@ static bool sleeps(pid_t pid, uint32_t tid, uint64_t *n_sleeps_out)
     return !state || !strchr("RDTt", *state);
 }
 
+/* Is it a thread that others have gone on without? It may want a core for ever. */
+static bool is_left(const struct emu_virtual_process *p, uint32_t tid)
+{
+    for (uint32_t i = 0; i < p->n_used; i++) {
+        if (p->clocks[i].is_absent && atomic_load_explicit(&p->page->clocks[i].tid, memory_order_relaxed) == tid)
+            return true;
+    }
+    return false;
+}
+
+/* Does a thread of the process run, or want to? */
+static bool has_busy_thread(const struct emu_virtual_process *p)
+{
+    char path[PATH_BYTES];
+    const struct dirent *entry;
+    uint64_t unused;
+    bool is_busy = false;
+    DIR *tasks;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)p->member->pid);
+    tasks = opendir(path);
+    if (!tasks)
+        return false;
+    while (!is_busy && (entry = readdir(tasks))) {
+        uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+        is_busy = tid != 0 && !is_left(p, tid) && !sleeps(p->member->pid, tid, &unused);
+    }
+    closedir(tasks);
+    return is_busy;
+}
+
 /* Others go on without it, and it returns at its next call. */
 static void leave(struct emu_virtual_process *p, uint32_t index)
 {
     p->clocks[index].is_absent = true;
     atomic_store_explicit(&p->page->clocks[index].is_left, 1, memory_order_relaxed);
+}
+
+static bool is_served(uint32_t call)
+{
+    return call == EMU_VCLOCK_CALL_SERVED || call == EMU_VCLOCK_CALL_ASKED;
 }
 
 static void look_at_thread(struct emu_virtual_process *p, uint32_t index, uint64_t now_ns)
@@ -95,13 +140,15 @@ static void look_at_thread(struct emu_virtual_process *p, uint32_t index, uint64
 
     if (!end->stands) {
         end->n_sleeps = 0;
-        end->slept_ns = now_ns;
+        end->slept_ns = end->fell_asleep_ns = now_ns;
         return;
     }
-    if (now_ns - end->slept_ns < (call == EMU_VCLOCK_CALL_SERVED ? SERVED_NS : STILL_NS))
+    if (now_ns - end->slept_ns < (is_served(call) ? SERVED_NS : STILL_NS))
         return;
     does_sleep = sleeps(p->member->pid, tid, &n_sleeps);
-    if (does_sleep && end->n_sleeps == n_sleeps + 1)
+    if (!does_sleep || end->n_sleeps != n_sleeps + 1)
+        end->fell_asleep_ns = now_ns;
+    else if (now_ns - end->fell_asleep_ns >= SERVED_NS || !has_busy_thread(p))
         leave(p, index);
     end->n_sleeps = does_sleep ? n_sleeps + 1 : 0;
     end->slept_ns = now_ns;
@@ -199,14 +246,17 @@ static void look_at_process(struct emu_virtual *v, struct emu_virtual_process *p
 
 void emu_virtual_look_at_processes(struct emu_virtual *v, uint64_t now_ns)
 {
+    struct emu_virtual_looks *looks = &v->looks;
     struct emu_virtual_process *p;
+    uint64_t passed_ns = now_ns - looks->at_ns;
 
-    if (now_ns - v->looks.at_ns < v->looks.pause_ns)
+    if (passed_ns < looks->pause_ns)
         return;
-    v->looks.at_ns = now_ns;
+    looks->at_ns = now_ns;
+    looks->steady_ns += passed_ns < PAUSES_MAX * looks->pause_ns ? passed_ns : PAUSES_MAX * looks->pause_ns;
     LIST_FOREACH(p, &v->processes, link)
-        look_at_process(v, p, now_ns);
-    v->looks.pause_ns = LOOK_SHARE * (emu_clock_ns() - now_ns);
-    if (v->looks.pause_ns < LOOK_NS)
-        v->looks.pause_ns = LOOK_NS;
+        look_at_process(v, p, looks->steady_ns);
+    looks->pause_ns = LOOK_SHARE * (emu_clock_ns() - now_ns);
+    if (looks->pause_ns < LOOK_NS)
+        looks->pause_ns = LOOK_NS;
 }

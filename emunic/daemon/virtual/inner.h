@@ -31,8 +31,9 @@ struct clock_end {
     bool is_moved_by_cpu; /* RUNS: its processor time has moved it beyond what it said */
     uint64_t still_ps;    /* its time when its process was looked at last */
     bool stands;          /* its time had not moved then since the look before */
-    uint64_t slept_ns;    /* host time: when its thread was looked at, or its clock was seen to move */
-    uint64_t n_sleeps;    /* 1 more than what the kernel has counted, if it slept then; else 0 */
+    uint64_t slept_ns;    /* steady time: when its thread was looked at, or its clock was seen to move, */
+    uint64_t fell_asleep_ns; /* and since when it has slept, as far as was seen */
+    uint64_t n_sleeps;       /* 1 more than what the kernel has counted, if it slept then; else 0 */
 };
 
 /* Its clocks, as they were taken in last. */
@@ -110,8 +111,9 @@ struct emu_virtual_awake {
 
 /* At processes: host times. */
 struct emu_virtual_looks {
-    uint64_t at_ns;    /* the last one */
-    uint64_t pause_ns; /* until the next */
+    uint64_t at_ns;     /* the last one */
+    uint64_t pause_ns;  /* until the next */
+    uint64_t steady_ns; /* that have passed while emunic looked (absence.c) */
 };
 
 struct emu_virtual_network {

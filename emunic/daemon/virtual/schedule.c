@@ -108,8 +108,8 @@ static void find_command(struct emu_server *server, bool all, uint64_t now_ps, s
 static void tell_deadlock(struct emu_virtual *v)
 {
     static const char *const calls[EMU_VCLOCK_CALLS] = {
-        "nothing", "an empty poll",        "a blocking call",      "a sleep",
-        "a fence", "a call of the system", "a call of the runtime"
+        "nothing", "an empty poll",        "a blocking call",       "a sleep",
+        "a fence", "a call of the system", "a call of the runtime", "a request"
     };
     struct emu_virtual_process *p;
 

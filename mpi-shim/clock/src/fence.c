@@ -9,8 +9,9 @@
  * A library of the runtime (Open MPI's, in MPI_Init and MPI_Finalize) begins a fence and then sleeps and polls until
  * its callback has run. How often is the host's choice, so its fence is one that waits: the callback runs before
  * PMIx_Fence_nb() returns. Behind MPI_Init somebody may come into the fence only when the caller has sent on what waits
- * for its progress: it goes on after LATE_S. Fences that others begin, such as those of PMI's split barrier, are left
- * alone: they have work meanwhile.
+ * for its progress: it goes on after N_SLICES slices of the host's time, of which one counts the same however long the
+ * process was stopped in it. Fences that others begin, such as those of PMI's split barrier, are left alone: they have
+ * work meanwhile.
  */
 #include "mpi-shim/clock/src/program_clock.h"
 
@@ -23,8 +24,8 @@
 
 #include "emunic/client/virtual_clock.h"
 
-#define LATE_S    5
-#define FOREVER_S 1000000
+#define SLICE_NS 250000000l
+#define N_SLICES 20u
 
 static unsigned next_key(void)
 {
@@ -117,17 +118,30 @@ static bool has_messages(void)
     return is_initialized;
 }
 
+static struct timespec end_of_slice(void)
+{
+    struct timespec end;
+
+    program_clock_host(CLOCK_REALTIME, &end);
+    end.tv_nsec += SLICE_NS;
+    end.tv_sec += end.tv_nsec / 1000000000l;
+    end.tv_nsec %= 1000000000l;
+    return end;
+}
+
 /* In the host's time. False: somebody has not come. */
 static bool await(struct fence *fence)
 {
     bool is_limited = has_messages();
-    struct timespec end;
+    struct timespec end = end_of_slice();
+    unsigned n_slices = 0;
 
-    program_clock_host(CLOCK_REALTIME, &end);
-    end.tv_sec += is_limited ? LATE_S : FOREVER_S;
     while (sem_timedwait(&fence->done, &end) < 0) {
-        if (errno == ETIMEDOUT)
+        if (errno != ETIMEDOUT)
+            continue;
+        if (is_limited && ++n_slices >= N_SLICES)
             return !becomes(fence, FENCE_IS_LEFT);
+        end = end_of_slice();
     }
     return true;
 }

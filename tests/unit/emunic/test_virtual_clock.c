@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread's clock in a fence: what it says of itself when it comes out, in time or before. And waits before and behind
- * the horizon. Another thread is emunic.
+ * A thread's clock in a fence: what it says of itself when it comes out, in time or before. Waits before and behind the
+ * horizon. Requests, while which emunic must not take the thread for one that waits for others. Another thread is
+ * emunic.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -10,12 +11,15 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "emunic/abi/abi.h"
+#include "emunic/base/socket.h"
+#include "emunic/client/session.h"
 #include "emunic/client/virtual_clock.h"
 
 #define KEY 7u
@@ -145,6 +149,55 @@ static void test_other_waits_ask_emunic(void **state)
     expect_request(EMU_VCLOCK_CALL_WAIT, now_ps + 999); /* a thread of the process may end it */
 }
 
+/* ---- requests ---- */
+
+struct answerer {
+    pthread_t thread;
+    int fd;
+    uint32_t call_of_request;
+    uint32_t call_of_end;
+};
+
+/* Answers one request, and then closes when the other side has. */
+static void *answer(void *arg)
+{
+    struct answerer *a = arg;
+    struct emu_msg msg;
+    struct emu_fds fds;
+
+    if (emu_msg_receive(a->fd, &msg, &fds) == 0) {
+        a->call_of_request = atomic_load(&own->call);
+        emu_msg_send(a->fd, &msg, NULL, 0);
+    }
+    emu_msg_receive(a->fd, &msg, &fds);
+    a->call_of_end = atomic_load(&own->call);
+    close(a->fd);
+    return NULL;
+}
+
+static void test_who_has_asked_emunic_says_so(void **state)
+{
+    struct emu_session session = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct emu_msg msg = { .type = EMU_MSG_VIRTUAL_CLOCK };
+    struct answerer a = { .fd = -1 };
+    int pair[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    session.fd = pair[0];
+    a.fd = pair[1];
+    emu_vclock_note_call(EMU_VCLOCK_CALL_POLL);
+    assert_int_equal(pthread_create(&a.thread, NULL, answer, &a), 0);
+    assert_int_equal(emu_session_request(&session, &msg, NULL, 0, NULL), 0);
+    assert_int_equal(atomic_load(&own->call), EMU_VCLOCK_CALL_POLL);
+    emu_session_hang_up(&session);
+    pthread_join(a.thread, NULL);
+    assert_int_equal(a.call_of_request, EMU_VCLOCK_CALL_ASKED);
+    assert_int_equal(a.call_of_end, EMU_VCLOCK_CALL_ASKED);
+    assert_int_equal(atomic_load(&own->call), EMU_VCLOCK_CALL_POLL);
+    emu_session_close(&session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_who_comes_out_of_a_fence_is_in_none),
         cmocka_unit_test(test_who_comes_out_last_is_in_none),
         cmocka_unit_test(test_who_leaves_a_fence_before_its_end_is_in_none),
+        cmocka_unit_test(test_who_has_asked_emunic_says_so),
     };
 
     return cmocka_run_group_tests_name("virtual clock", tests, adopt, NULL) != 0;
