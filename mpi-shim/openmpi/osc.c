@@ -20,7 +20,6 @@
 
 #include <string.h>
 
-#include <ompi/communicator/communicator.h>
 #include <ompi/mca/osc/base/base.h>
 #include <ompi/mca/osc/osc.h>
 #include <opal/util/output.h>
@@ -132,11 +131,10 @@ static int osc_query(struct ompi_win_t *win, void **base, size_t size, int disp_
     return can_make(maker_of(&wish), &wish) ? PRIORITY : -1;
 }
 
-/* mpirun -q hides what Open MPI says itself. */
-static void say_refused(struct ompi_communicator_t *comm)
+/* mpirun -q hides what Open MPI says itself. Each rank says it: the first that aborts ends all others. */
+static void say_refused(void)
 {
-    if (ompi_comm_rank(comm) == 0)
-        opal_output(0, "emunic: osc/pt2pt of Open MPI refuses windows with MPI_THREAD_MULTIPLE");
+    opal_output(0, "emunic: osc/pt2pt of Open MPI refuses windows with MPI_THREAD_MULTIPLE");
 }
 
 static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm,
@@ -147,7 +145,7 @@ static int osc_select(struct ompi_win_t *win, void **base, size_t size, int disp
     int r = component->osc_select(win, base, size, disp_unit, comm, info, flavor, model);
 
     if (r != OMPI_SUCCESS && has_threads && component == find("pt2pt"))
-        say_refused(comm);
+        say_refused();
     if (r != OMPI_SUCCESS || component == find("sm"))
         return r;
     if (component == find("rdma"))
