@@ -95,7 +95,7 @@ int emu_message_point(const struct emu_nic_setup *setup, const struct emu_messag
 
     if (bytes == 0 || bytes > EMU_MESSAGE_BYTES_MAX)
         return -EINVAL;
-    *point_out = (struct emu_message_point){ .bytes = bytes, .is_rendezvous = bytes > setup->host.eager_bytes_max };
+    *point_out = (struct emu_message_point){ .bytes = bytes, .is_rendezvous = !emu_node_is_eager(&setup->host, bytes) };
     r = emu_nic_pingpong(setup, &p, &pingpong);
     if (r == 0)
         r = emu_nic_exchange(setup, &p, &swap);
@@ -133,7 +133,7 @@ size_t emu_message_sizes(const struct emu_machine *m, uint32_t min, uint32_t max
         if (strcmp(p->machine, emu_machine_name(m)) == 0)
             all[n_all++] = p->bytes;
     }
-    if (host && host->eager_bytes_max < EMU_MESSAGE_BYTES_MAX) {
+    if (host && !emu_node_is_eager(host, EMU_MESSAGE_BYTES_MAX)) {
         all[n_all++] = host->eager_bytes_max;
         all[n_all++] = host->eager_bytes_max + 1;
     }

@@ -24,9 +24,10 @@
 #define NODES       4096
 #define FILL_PS     UINT64_C(50000000) /* 50 us: all buffers are full */
 #define STREAM_PS   UINT64_C(100000000000000)
-#define HASHES      16   /* of minimal routes of a pair */
-#define GOOD        1e-5 /* share of packets that a bad link does not break */
-#define WINDOW      4096 /* operations under way */
+#define LOOK_PS     UINT64_C(100000) /* 100 ns: less than a slow NIC's packets are apart */
+#define HASHES      16               /* of minimal routes of a pair */
+#define GOOD        1e-5             /* share of packets that a bad link does not break */
+#define WINDOW      4096             /* operations under way */
 #define LONG_WINDOW 16
 #define WARM_PS     UINT64_C(500000000) /* of a stream of operations */
 #define ATOMICS     100000
@@ -107,8 +108,9 @@ static bool is_along(const struct emu_machine *m, const struct emu_route *route,
     return *path == '\0';
 }
 
-/* The first node that is so far from node 0. -ENOENT: there is none. */
-static int find_peer(const struct emu_machine *m, const char *path, uint32_t *nid_out, struct emu_route *route_out)
+/* The first node that is so far from node 0; with `is_only` by each shortest route. -ENOENT: there is none. */
+static int find_peer(const struct emu_machine *m, const char *path, bool is_only, uint32_t *nid_out,
+                     struct emu_route *route_out)
 {
     *nid_out = emu_machine_n_nodes(m) - 1;
     if (strcmp(path, "last") == 0)
@@ -117,11 +119,13 @@ static int find_peer(const struct emu_machine *m, const char *path, uint32_t *ni
     if (strcmp(path, "next") == 0)
         return emu_route_minimal(m, 0, *nid_out, 0, route_out);
     for (uint32_t nid = 1; nid < emu_machine_n_nodes(m) && nid < NODES; nid++) {
-        for (uint32_t hash = 0; hash < HASHES; hash++) {
-            if (emu_route_minimal(m, 0, nid, hash, route_out) == 0 && is_along(m, route_out, path)) {
-                *nid_out = nid;
-                return 0;
-            }
+        uint32_t n_along = 0;
+
+        for (uint32_t hash = 0; hash < HASHES && n_along < (is_only ? HASHES : 1); hash++)
+            n_along += emu_route_minimal(m, 0, nid, hash, route_out) == 0 && is_along(m, route_out, path);
+        if (n_along == (is_only ? HASHES : 1)) {
+            *nid_out = nid;
+            return 0;
         }
     }
     return -ENOENT;
@@ -161,12 +165,49 @@ static double held_behind(const struct emu_machine *m, const struct emu_sim *sim
 
 static bool is_filling(enum probe what)
 {
-    return what == PROBE_RECEPTION || what == PROBE_CHANNEL || what == PROBE_INJECTION;
+    return what == PROBE_RECEPTION || what == PROBE_CHANNEL || what == PROBE_INJECTION || what == PROBE_DETOUR;
 }
 
 static bool is_stream(enum probe what)
 {
     return what == PROBE_PERIOD || what == PROBE_SPREAD || is_filling(what);
+}
+
+/* Does a packet leave a router of the route, and not for the next one of it? */
+static bool has_left(const struct emu_machine *m, const struct emu_sim *sim, const struct emu_route *route)
+{
+    for (uint32_t i = 1; i + 1 < route->n_links; i++) {
+        struct emu_link way = { 0 };
+
+        (void)emu_link_get(m, route->links[i], &way);
+        for (uint32_t other = 0; other < emu_machine_n_links(m); other++) {
+            struct emu_sim_link_stats stats;
+            struct emu_link link;
+
+            if (emu_link_get(m, other, &link) < 0 || link.from.kind != way.from.kind ||
+                link.from.index != way.from.index || link.to.kind == EMU_END_NIC || link.to.index == way.to.index)
+                continue;
+            emu_sim_link_stats(sim, other, &stats);
+            if (stats.packets > 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Packets that the NIC has sent before the first one that takes another way. */
+static double count_to_detour(const struct emu_machine *m, struct emu_sim *sim, const struct emu_route *route)
+{
+    struct emu_sim_link_stats stats;
+
+    for (uint64_t at_ps = LOOK_PS; at_ps <= FILL_PS; at_ps += LOOK_PS) {
+        (void)emu_sim_run(sim, at_ps);
+        if (!has_left(m, sim, route))
+            continue;
+        emu_sim_link_stats(sim, route->links[0], &stats);
+        return (double)stats.packets - 1;
+    }
+    return NAN;
 }
 
 static double result_of(const struct emu_machine *m, const struct emu_sim *sim, const struct probe_row *row,
@@ -187,7 +228,9 @@ static double result_of(const struct emu_machine *m, const struct emu_sim *sim, 
         return held_behind(m, sim, route, 0);
     case PROBE_MISSED:
         beside(m, sim, route->links[1], &stats);
-        return f->n_corrupt == 0 || f->n_arrived < f->n ? NAN : (double)stats.crc_errors / f->n_corrupt;
+        if (f->n_arrived < f->n || (f->n_corrupt == 0 && !row->is_least))
+            return NAN;
+        return (double)stats.crc_errors / (f->n_corrupt > 0 ? f->n_corrupt : 1);
     default:
         return f->n_arrived < f->n ? NAN : 1e-3 * f->latency_ps / f->n_arrived;
     }
@@ -243,15 +286,20 @@ static double measure_packets(struct emu_exp *x, const struct emu_machine *m, co
         f.answer_units = format->response_header_flits;
         f.n = 2 * PACKETS;
     }
-    f.mode = row->what == PROBE_SPREAD ? 0 : EMU_MODE_IN_ORDER;
+    f.mode = row->what == PROBE_DETOUR ? row->mode : row->what == PROBE_SPREAD ? 0 : EMU_MODE_IN_ORDER;
     if (is_filling(row->what))
         f.n = UINT32_MAX;
-    if (find_peer(m, row->path, &f.dst, &route) < 0 || emu_sim_create(m, NULL, &traffic, &options, &sim) < 0)
+    if (find_peer(m, row->path, row->what == PROBE_DETOUR, &f.dst, &route) < 0 ||
+        emu_sim_create(m, NULL, &traffic, &options, &sim) < 0)
         return NAN;
     if (row->what == PROBE_REPEATED || row->what == PROBE_MISSED)
         damage(m, sim, &route, row, bit_error_rate(m, route.links[1], f.units));
-    (void)emu_sim_run(sim, is_filling(row->what) ? FILL_PS : STREAM_PS);
-    got = result_of(m, sim, row, &f, &route);
+    if (row->what == PROBE_DETOUR) {
+        got = count_to_detour(m, sim, &route);
+    } else {
+        (void)emu_sim_run(sim, is_filling(row->what) ? FILL_PS : STREAM_PS);
+        got = result_of(m, sim, row, &f, &route);
+    }
     emu_sim_destroy(sim);
     return got;
 }
@@ -310,7 +358,7 @@ static double measure_program(struct emu_exp *x, const struct emu_machine *m, co
         return 1e-6 * emu_nic_amo_rate(&setup, row->n, sizeof(uint64_t), false, ATOMICS);
     if (strcmp(row->path, "node") == 0)
         p.b.proc = 1;
-    else if (find_peer(m, row->path, &p.b.nid, &route) < 0)
+    else if (find_peer(m, row->path, false, &p.b.nid, &route) < 0)
         return NAN;
     if (row->what == PROBE_OPERATION)
         return emu_nic_pingpong(&setup, &p, &pingpong) < 0 ? NAN : 1e-3 * (double)pingpong.latency_ps;
@@ -325,6 +373,7 @@ static const char *unit_of(enum probe what)
     case PROBE_RECEPTION:
     case PROBE_CHANNEL:
     case PROBE_INJECTION:
+    case PROBE_DETOUR:
     case PROBE_MISSED:
         return "packets";
     case PROBE_RATE:
@@ -337,6 +386,15 @@ static const char *unit_of(enum probe what)
     default:
         return "ns";
     }
+}
+
+static struct emu_exp_source source_of(const struct probe_row *row)
+{
+    if (is_filling(row->what) && row->tol == 0)
+        return (struct emu_exp_source){ .tolerance = EMU_TOL_EXACT, .src = row->src };
+    if (row->is_least)
+        return (struct emu_exp_source){ .tolerance = EMU_TOL_AT_LEAST, .src = row->src };
+    return emu_exp_within(row->src, row->tol > 0 ? row->tol : TOLERANCE);
 }
 
 static int report(struct emu_exp *x, const char *machine, const struct probe_row *row)
@@ -354,10 +412,7 @@ static int report(struct emu_exp *x, const char *machine, const struct probe_row
     emu_machine_destroy(m);
     if (row->what == PROBE_ATOMICS)
         emu_exp_class(x, EMU_CLASS_FORMULA);
-    emu_exp_figure(x, 'S', row->name, unit_of(row->what),
-                   is_filling(row->what) ? (struct emu_exp_source){ .tolerance = EMU_TOL_EXACT, .src = row->src } :
-                                           emu_exp_within(row->src, row->tol > 0 ? row->tol : TOLERANCE),
-                   got);
+    emu_exp_figure(x, 'S', row->name, unit_of(row->what), source_of(row), got);
     return 0;
 }
 

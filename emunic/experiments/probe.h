@@ -15,6 +15,7 @@
 #define EMUNIC_EXPERIMENTS_PROBE_H
 
 #include "emunic/experiments/experiment.h"
+#include "emunic/fabric/sim/routing.h"
 #include "emunic/model/nic_model.h"
 
 enum probe {
@@ -27,6 +28,7 @@ enum probe {
     PROBE_RECEPTION,   /* packets that a reception buffer takes of a stream, if the NIC takes none */
     PROBE_CHANNEL,     /* packets then behind the first link between routers */
     PROBE_INJECTION,   /* packets then behind the NIC's link */
+    PROBE_DETOUR,      /* packets of a mode that go to a NIC which takes none, before the first takes a longer way */
     PROBE_MISSED,      /* broken packets per one that the link's check does not see */
     /* Between programs. `n` bytes. */
     PROBE_OPERATION, /* ns: half a ping-pong; of a get and the like post to data */
@@ -47,8 +49,10 @@ struct probe_row {
     uint32_t n;
     enum emu_nic_kind kind;
     enum emu_nic_api api;
+    enum emu_route_mode mode; /* of PROBE_DETOUR */
     double src;
-    double tol; /* 0: 0.5 % */
+    double tol;    /* 0: 0.5 % */
+    bool is_least; /* `src` or more */
 };
 
 /* Reports them, of kind S; the last one has no name. What emu_exp_machine() returns. */

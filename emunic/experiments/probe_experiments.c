@@ -15,9 +15,13 @@
 #include "emunic/experiments/probe.h"
 
 /* A NIC that takes a packet in some 100 us. */
-#define STUCK "nic.drain_cycles=100000"
+#define STUCK         "nic.drain_cycles=100000"
+/* And sends one each 1.25 us. */
+#define STUCK_SLOW    STUCK ",nic.access_cycles=1000"
+/* Sixteen groups, so that two ways by a root at random are hardly ever both over the same link; slow links to them. */
+#define DETOUR_GROUPS "groups=16,chassis=1,blades=6,links.blue.gbps_per_lane=1," STUCK_SLOW
 /* Hosts without the times of generic mode and of stores; SeaStar and XT3. */
-#define PLAIN "host.generic=0,host.put_gap_ns=0"
+#define PLAIN         "host.generic=0,host.put_gap_ns=0"
 
 #define FAST_NIC "host.packet_gap_ns=0.001,host.put_gap_ns=0"
 
@@ -37,6 +41,22 @@ static const struct probe_row aries[] = {
     { "reception", PROBE_RECEPTION, "green", STUCK, .src = 170 / 14 },
     { "channel", PROBE_CHANNEL, "green", STUCK, .src = 170 / 14 },
     { "channel_of_13", PROBE_CHANNEL, "green", STUCK, .n = 13, .src = 170 / 13 },
+    /*
+     * Packets of 14 before one takes a longer way. Twelve are in the reception buffer, then they stay in the channel: a
+     * way's weight is what is there and waits for it beyond the 96 (green) or 22 (blue, 1 Gb/s) that a busy link has
+     * under way, and 14. The longer way weighs 14. Limits: 28; 28 + 16; 56 + 64; and 70 more to another group, whose
+     * cable has two links. With adaptive-1 the router behind the first hop decides: 28 + 8 + 69.
+     */
+    { "detour_adaptive_0", PROBE_DETOUR, "green", "chassis=1," STUCK_SLOW, .src = 12 + 8 },
+    { "detour_adaptive_1", PROBE_DETOUR, "green", "chassis=1," STUCK_SLOW, .mode = EMU_MODE_ADAPTIVE_1, .src = 12 + 8 },
+    { "detour_adaptive_2", PROBE_DETOUR, "green", "chassis=1," STUCK_SLOW, .mode = EMU_MODE_ADAPTIVE_2,
+      .src = 12 + 10 },
+    { "detour_adaptive_3", PROBE_DETOUR, "green", "chassis=1," STUCK_SLOW, .mode = EMU_MODE_ADAPTIVE_3,
+      .src = 12 + 15 },
+    { "detour_to_another_group", PROBE_DETOUR, "blue", DETOUR_GROUPS, .src = 12 + 2 * 8 },
+    { "detour_behind_a_hop", PROBE_DETOUR, "green blue",
+      DETOUR_GROUPS ",routing.far_percent=1,routing.threshold_flits=69", .mode = EMU_MODE_ADAPTIVE_1, .src = 12 + 2 * 9,
+      .tol = 0.04 }, /* one more if both ways that are tried lead to the same group */
     { "missed", PROBE_MISSED, "green", .n = 200, .src = 1048576, .tol = 0.6 }, /* some 20 of them */
     /* issue, interface, NIC, tiles, out, network; tiles, in, NIC, interface, write. */
     { "put", PROBE_OPERATION, "", .n = 64, .src = 237 + 5.5 + 6.25 + 4 + 100 + 5.14 + 4 + 100 + 6.25 + 5.5 + 237 },
@@ -170,6 +190,8 @@ static const struct probe_row bgl[] = {
       "nic.drain_cycles=1,nic.access_cycles=1,links.x.gbps_per_lane=140,links.y.gbps_per_lane=140,"
       "links.z.gbps_per_lane=140",
       .src = 256 * 8 / 33.6 },
+    /* 10 million are broken: of 24 bits one is not seen, of 17 some 76. */
+    { "seen", PROBE_MISSED, "x", .n = 100, .src = 16777216 / 16.0, .is_least = true },
     { "reception", PROBE_RECEPTION, "x", STUCK, .src = 1024 / 256 },
     { "channels", PROBE_CHANNEL, "x", STUCK, .src = 2 * 4 + 3 }, /* two of 1 KB, and a bubble in the third */
     { "fifo", PROBE_INJECTION, "x", STUCK, .src = 1024 / 256 },
@@ -244,6 +266,9 @@ static const struct probe_row tree[] = {
     { "interface_both_ways", PROBE_SWAP, "node node", .n = 1u << 22, .kind = EMU_NIC_MESSAGE,
       .src = 4194304 * 1.2357 / 1.347 },
     { "one_copy_engine", PROBE_SWAP, "node", .n = 1u << 20, .kind = EMU_NIC_MESSAGE, .src = 2 * 1048576 / 1.089 },
+    /* A swap takes 23.57 % longer, and a packet's time beside it. */
+    { "swap_of_32768", PROBE_SWAP, "node node", .n = 32768, .kind = EMU_NIC_MESSAGE,
+      .src = 432 + 400 + 32768 * 1.2357 / 1.347 + 50 + 705.7 + 5 + 470 + 783, .tol = 0.03 },
     { 0 },
 };
 

@@ -6,7 +6,6 @@
 
 #include "emunic/experiments/loaded.h"
 #include "emunic/experiments/probe.h"
-#include "emunic/experiments/values.h"
 
 const struct emu_experiment emu_seastar_experiments[] = {
     { "SEASTAR-1", "seastar", "K", "K", EMU_EXP_PACKETS, "zero-length put, get and put both ways",
@@ -36,8 +35,6 @@ const struct emu_experiment emu_seastar_experiments[] = {
     { "XT3-1", "seastar", "A", "C", EMU_EXP_ANALYTIC, "10 x 16 x 24 in 40 cabinets", emu_seastar_xt3 },
     { "AUD-XT3", "seastar", "A", "C", EMU_EXP_ANALYTIC, "routing is free of deadlock with a broken link",
       emu_seastar_audit },
-    { "KEY-SEASTAR", "seastar", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
-      emu_values_seastar },
     { "OWN-SEASTAR", "seastar", "S", "M", EMU_EXP_PACKETS,
       "times, rates and buffers by arithmetic on the machine file (ours)", emu_probe_seastar },
     { 0 },

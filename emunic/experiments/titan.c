@@ -5,7 +5,6 @@
 #include "emunic/experiments/titan.h"
 #include "emunic/experiments/loaded.h"
 #include "emunic/experiments/probe.h"
-#include "emunic/experiments/values.h"
 
 const struct emu_experiment emu_titan_experiments[] = {
     { "TITAN-1", "gemini", "A", "C", EMU_EXP_ANALYTIC, "rates of the classes of links", emu_titan_links },
@@ -37,8 +36,6 @@ const struct emu_experiment emu_titan_experiments[] = {
       emu_titan_audit },
     { "LOAD-9", "gemini", "S", "M", EMU_EXP_PACKETS, "rate of NICs, one way, both ways, incast (ours)",
       emu_gemini_nics },
-    { "KEY-TITAN", "gemini", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
-      emu_values_titan },
     { "OWN-TITAN", "gemini", "S", "M", EMU_EXP_PACKETS,
       "times, rates and buffers by arithmetic on the machine file (ours)", emu_probe_titan },
     { 0 },

@@ -57,8 +57,6 @@ static double factor(const struct emu_machine *m, const char *word)
 
     if (*end == '\0')
         return number;
-    if (strcmp(word, "nic.bte_bytes_max") == 0)
-        return (double)m->params.nic.bte_bytes_max;
     if (strncmp(word, "host.", strlen("host.")) == 0)
         return emu_node_param_value(&m->params.host, word + strlen("host."));
     number = value_of(m, m->topology->params, m->topology->n_params, word);

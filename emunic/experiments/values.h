@@ -4,10 +4,10 @@
  * arithmetic (key_experiments.c).
  *
  *     const struct emu_value emu_values[] = {
- *         { "x1 xd1", "ce_engines", "1", 4, "nic.ce_engines" },
+ *         { "aries", "ce_engines", "1", 4, "nic.ce_engines" },
  *         { 0 },
  *     };
- *     r = emu_values_report(x, "x1", "");
+ *     r = emu_values_report(x, "aries", "");
  */
 #ifndef EMUNIC_EXPERIMENTS_VALUES_H
 #define EMUNIC_EXPERIMENTS_VALUES_H
@@ -27,12 +27,8 @@ extern const struct emu_value emu_values[]; /* the last one has no name */
 /* Reports those of a machine, of kind A. What emu_exp_machine() returns. */
 int emu_values_report(struct emu_exp *x, const char *machine, const char *prefix);
 
-int emu_values_xc(struct emu_exp *x);      /* KEY-XC */
-int emu_values_titan(struct emu_exp *x);   /* KEY-TITAN */
-int emu_values_seastar(struct emu_exp *x); /* KEY-SEASTAR */
-int emu_values_xt3(struct emu_exp *x);     /* KEY-XT3 */
-int emu_values_bgl(struct emu_exp *x);     /* KEY-BGL */
-int emu_values_x1(struct emu_exp *x);      /* KEY-X1 */
-int emu_values_xd1(struct emu_exp *x);     /* KEY-XD1 */
+int emu_values_xc(struct emu_exp *x);  /* KEY-XC */
+int emu_values_bgl(struct emu_exp *x); /* KEY-BGL */
+int emu_values_xd1(struct emu_exp *x); /* KEY-XD1 */
 
 #endif

@@ -19,7 +19,6 @@
 #include "emunic/experiments/loaded.h"
 #include "emunic/experiments/tables.h"
 #include "emunic/experiments/probe.h"
-#include "emunic/experiments/values.h"
 #include "emunic/fabric/hypercube.h"
 #include "emunic/fabric/route.h"
 
@@ -304,8 +303,6 @@ const struct emu_experiment emu_x1_experiments[] = {
       emu_x1_half },
     { "AUD-X1", "x1", "A", "C", EMU_EXP_ANALYTIC, "deadlock audit of the hypercube, with and without faults",
       run_aud_x1 },
-    { "KEY-X1", "x1", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
-      emu_values_x1 },
     { "OWN-X1", "x1", "S", "M", EMU_EXP_PACKETS, "times, rates and buffers by arithmetic on the machine file (ours)",
       emu_probe_x1 },
     { 0 },

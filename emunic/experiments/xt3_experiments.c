@@ -20,7 +20,6 @@
 #include "emunic/experiments/tables.h"
 #include "emunic/experiments/traffic.h"
 #include "emunic/experiments/probe.h"
-#include "emunic/experiments/values.h"
 
 enum {
     LINE_MAX = 96,
@@ -336,8 +335,6 @@ const struct emu_experiment emu_xt3_experiments[] = {
       emu_xt3_saturated },
     { "LOAD-6", "xt3", "S", "M", EMU_EXP_PACKETS, "uniform traffic: mesh and ring links busy, latency per hop (ours)",
       emu_xt3_half },
-    { "KEY-XT3", "xt3", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
-      emu_values_xt3 },
     { "OWN-XT3", "xt3", "S", "M", EMU_EXP_PACKETS, "times, rates and buffers by arithmetic on the machine file (ours)",
       emu_probe_xt3 },
     { 0 },

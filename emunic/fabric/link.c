@@ -28,9 +28,10 @@ struct emu_link_rate emu_link_rate(const struct emu_machine_params *params, enum
     struct emu_link_rate rate = { .mbps = (uint64_t)lanes * link->mbps_per_lane, .payload = 1, .frame = 1 };
 
     if (link_class != EMU_LINK_PROCESSOR_IN && link_class != EMU_LINK_PROCESSOR_OUT) {
-        rate.payload =
-            (uint64_t)(router->frame_flits - router->frame_overhead_flits) * (EMU_LOST_SHARE_ONE - link->lost_share);
-        rate.frame = (uint64_t)router->frame_flits * EMU_LOST_SHARE_ONE;
+        uint64_t frame_flits = router->frame_flits > 0 ? router->frame_flits : 1;
+
+        rate.payload = (frame_flits - router->frame_overhead_flits) * (EMU_LOST_SHARE_ONE - link->lost_share);
+        rate.frame = frame_flits * EMU_LOST_SHARE_ONE;
     }
     return rate;
 }

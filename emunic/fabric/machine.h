@@ -32,9 +32,8 @@ struct emu_nic_params {
     uint32_t ce_engines;   /* virtual collective engines */
     uint32_t ce_children_max;
     uint32_t amo_cache_entries;
-    uint32_t amo_cycles;    /* NIC clocks for one cached atomic operation */
-    uint32_t device;        /* enum emu_device: what programs take it for */
-    uint64_t bte_bytes_max; /* one block transfer */
+    uint32_t amo_cycles; /* NIC clocks for one cached atomic operation */
+    uint32_t device;     /* enum emu_device: what programs take it for */
 };
 
 /* How a packet chooses among ways on that its routing calls equal. */
@@ -71,7 +70,7 @@ enum emu_slow_input {
 struct emu_router_params {
     uint32_t hop_ps;                /* delay of a head from the start on one link to the decision behind it */
     uint32_t hop_wire_ps;           /* of that, the wire; a longer wire adds to hop_ps what it is longer */
-    uint32_t frame_flits;           /* a frame of the link layer ... */
+    uint32_t frame_flits;           /* a frame of the link layer, 0: there are none ... */
     uint32_t frame_overhead_flits;  /* ... of which this many carry no packet */
     uint32_t packet_overhead_flits; /* on the wire behind each packet, between routers; takes no buffer */
     uint32_t crc_bits;              /* of the link's check: of 2^crc_bits broken packets one is not noticed */

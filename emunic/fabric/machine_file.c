@@ -58,7 +58,7 @@ static const struct emu_param common_params[] = {
     { "links.processor.lanes", EMU_PARAM_COUNT, FIELD(link[EMU_LINK_PROCESSOR_IN].lanes), 1, 64 },
     { "links.processor.gbps_per_lane", EMU_PARAM_MILLI, FIELD(link[EMU_LINK_PROCESSOR_IN].mbps_per_lane), 1, 1000000 },
     { "links.processor.wire_ns", EMU_PARAM_MILLI, FIELD(link[EMU_LINK_PROCESSOR_IN].wire_ps), 0, 1000000000 },
-    { "links.frame_flits", EMU_PARAM_COUNT, FIELD(router.frame_flits), 1, 1000 },
+    { "links.frame_flits", EMU_PARAM_COUNT, FIELD(router.frame_flits), 0, 1000 },
     { "links.frame_overhead_flits", EMU_PARAM_COUNT, FIELD(router.frame_overhead_flits), 0, 999 },
     { "links.packet_overhead_flits", EMU_PARAM_COUNT, FIELD(router.packet_overhead_flits), 0, 1000 },
     { "links.crc_bits", EMU_PARAM_COUNT, FIELD(router.crc_bits), 0, 64 },
@@ -94,7 +94,6 @@ static const struct emu_param common_params[] = {
     { "nic.outstanding_packets", EMU_PARAM_COUNT, FIELD(nic.outstanding_packets), 1, 1u << 20 },
     { "nic.fma_descriptors", EMU_PARAM_COUNT, FIELD(nic.fma_descriptors), 0, 65536 },
     { "nic.bte_channels", EMU_PARAM_COUNT, FIELD(nic.bte_channels), 0, 1024 },
-    { "nic.bte_bytes_max", EMU_PARAM_BYTES, FIELD(nic.bte_bytes_max), 1, UINT64_C(1) << 48 },
     { "nic.ce_engines", EMU_PARAM_COUNT, FIELD(nic.ce_engines), 0, 1024 },
     { "nic.ce_children_max", EMU_PARAM_COUNT, FIELD(nic.ce_children_max), 0, 1024 },
     { "nic.amo_cache_entries", EMU_PARAM_COUNT, FIELD(nic.amo_cache_entries), 0, 65536 },
@@ -245,11 +244,16 @@ static int set_choice(const struct emu_param *p, const char *value, struct emu_m
     return -EINVAL;
 }
 
+static bool is_milli(const struct emu_param *p)
+{
+    return p->type == EMU_PARAM_MILLI || p->type == EMU_PARAM_MILLI_OR_NONE;
+}
+
 static void describe_range(const struct emu_param *p, char *text, size_t len)
 {
     if (p->min == p->max)
         snprintf(text, len, "only %llu", (unsigned long long)p->min);
-    else if (p->type == EMU_PARAM_MILLI)
+    else if (is_milli(p))
         snprintf(text, len, "%g to %g", (double)p->min / 1000, (double)p->max / 1000);
     else
         snprintf(text, len, "%llu to %llu", (unsigned long long)p->min, (unsigned long long)p->max);
@@ -260,6 +264,7 @@ static int set_value(const struct emu_param *p, const char *value, struct emu_ma
                      size_t text_len)
 {
     bool may_be_auto = p->type == EMU_PARAM_COUNT_OR_AUTO;
+    bool may_be_none = p->type == EMU_PARAM_MILLI_OR_NONE;
     char *field = (char *)params + p->offset;
     uint64_t number;
     char range[80];
@@ -270,20 +275,21 @@ static int set_value(const struct emu_param *p, const char *value, struct emu_ma
         return set_choice(p, value, params, text, text_len);
     if (may_be_auto && strcmp(value, "auto") == 0) {
         number = EMU_PARAM_AUTO;
-    } else if (!parse_number(value, p->type == EMU_PARAM_MILLI, &number)) {
+    } else if (may_be_none && strcmp(value, "none") == 0) {
+        number = EMU_PARAM_NONE;
+    } else if (!parse_number(value, is_milli(p), &number)) {
         snprintf(text, text_len, "'%.40s' is not a %s%s", value,
-                 p->type == EMU_PARAM_MILLI ? "number with at most three decimals" : "whole number",
-                 may_be_auto ? " and not 'auto'" : "");
+                 is_milli(p) ? "number with at most three decimals" : "whole number",
+                 may_be_auto ? " and not 'auto'" :
+                 may_be_none ? " and not 'none'" :
+                               "");
         return -EINVAL;
     } else if (number < p->min || number > p->max) {
         describe_range(p, range, sizeof(range));
         snprintf(text, text_len, "%.40s is out of range (%s)", value, range);
         return -EINVAL;
     }
-    if (p->type == EMU_PARAM_BYTES)
-        memcpy(field, &number, sizeof(number));
-    else
-        memcpy(field, &(uint32_t){ (uint32_t)number }, sizeof(uint32_t));
+    memcpy(field, &(uint32_t){ (uint32_t)number }, sizeof(uint32_t));
     return 0;
 }
 
@@ -585,7 +591,7 @@ static int check_common(const struct emu_machine_params *p, const char **key_out
     uint64_t packet_flits = format->request_header_flits + emu_data_flits(format, format->payload_bytes_max);
     uint32_t packet_tokens = (router->packet_units_max + router->token_units - 1) / router->token_units;
 
-    if (router->frame_overhead_flits >= router->frame_flits) {
+    if (router->frame_overhead_flits > 0 && router->frame_overhead_flits >= router->frame_flits) {
         *key_out = "links.frame_overhead_flits";
         snprintf(text, text_len, "%u leaves nothing of a frame of %u flits", router->frame_overhead_flits,
                  router->frame_flits);

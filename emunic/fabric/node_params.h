@@ -11,6 +11,7 @@
 #ifndef EMUNIC_FABRIC_NODE_PARAMS_H
 #define EMUNIC_FABRIC_NODE_PARAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@
 enum emu_rendezvous {
     EMU_RENDEZVOUS_GET = 0, /* the receiver fetches by block transfer and tells the sender when it has all */
     EMU_RENDEZVOUS_PUT,     /* the receiver answers that it is ready, the sender puts by block transfer */
+    EMU_RENDEZVOUS_NEVER,   /* all messages are eager */
 };
 
 /* Does the message layer's cache of registrations have the buffer of a rendezvous? For all messages of a run. */
@@ -27,6 +29,7 @@ enum emu_registration {
     EMU_REGISTRATION_MISS,
 };
 
+#define EMU_NODE_NO_GAP   UINT32_MAX /* packet_gap_ns: none, no stage beside the interface */
 #define EMU_NODE_TIME_MAX 1000000000 /* 1 ms */
 #define EMU_NODE_RATE_MAX 4000000000 /* 4 TB/s */
 
@@ -51,7 +54,7 @@ enum emu_registration {
     /* NIC. */                                                                                                         \
     X(out_ps, "out_ns", MILLI, 0, EMU_NODE_TIME_MAX, "pipeline into the network")                                      \
     X(in_ps, "in_ns", MILLI, 0, EMU_NODE_TIME_MAX, "pipeline out of the network")                                      \
-    X(packet_gap_ps, "packet_gap_ns", MILLI, 0, EMU_NODE_TIME_MAX, "per data packet; 0: from nic")                     \
+    X(packet_gap_ps, "packet_gap_ns", MILLI_OR_NONE, 0, EMU_NODE_TIME_MAX, "per data packet; 0: from nic")             \
     X(respond_ps, "respond_ns", MILLI, 0, EMU_NODE_TIME_MAX, "a put's arrival to its response")                        \
     X(event_ps, "event_ns", MILLI, 0, EMU_NODE_TIME_MAX, "last response to event at the core")                         \
     X(has_acks, "acks", COUNT, 0, 1, "each request packet is answered")                                                \
@@ -78,7 +81,7 @@ enum emu_registration {
     X(eager_bytes_max, "eager_bytes_max", COUNT, 0, UINT32_MAX, "longer ones by rendezvous")                           \
     X(eager_buffer_bytes, "eager_buffer_bytes", COUNT, 0, 1 << 30, "eager data go in parts of this size; 0: whole")    \
     X(copy_kbs, "copy_mbs", MILLI, 0, EMU_NODE_RATE_MAX, "copy of eager data at each end; 0: none")                    \
-    X(rendezvous, "rendezvous", RENDEZVOUS, 0, 0, "who moves the data: get, put")                                      \
+    X(rendezvous, "rendezvous", RENDEZVOUS, 0, 0, "who moves the data: get, put; never")                               \
     X(registration, "registration", REGISTRATION, 0, 0, "of buffers of a rendezvous: hit, miss")                       \
     X(register_hit_ps, "register_hit_ns", MILLI, 0, EMU_NODE_TIME_MAX, "look into the cache of registrations")         \
     X(register_ps, "register_ns", MILLI, 0, EMU_NODE_TIME_MAX, "registration, if the cache does not have it")          \
@@ -94,6 +97,19 @@ struct emu_node_params {
     EMU_NODE_PARAMS(EMU_NODE_FIELD)
 #undef EMU_NODE_FIELD
 };
+
+static inline bool emu_node_is_eager(const struct emu_node_params *params, uint32_t bytes)
+{
+    return bytes <= params->eager_bytes_max || params->rendezvous == EMU_RENDEZVOUS_NEVER;
+}
+
+/* Of data packets, where the file says 0 this. */
+static inline uint32_t emu_node_packet_gap_ps(const struct emu_node_params *params, uint32_t nic_gap_ps)
+{
+    if (params->packet_gap_ps == EMU_NODE_NO_GAP)
+        return 0;
+    return params->packet_gap_ps > 0 ? params->packet_gap_ps : nic_gap_ps;
+}
 
 /* NULL: the machine's file has no host section. */
 const struct emu_node_params *emu_machine_node_params(const struct emu_machine *m);

@@ -17,13 +17,14 @@
 #include "emunic/fabric/route.h"
 
 #define EMU_TOPOLOGY_LEVELS_MAX 4
-#define EMU_PARAM_AUTO          0 /* value of a COUNT_OR_AUTO parameter that says "auto" */
+#define EMU_PARAM_AUTO          0          /* value of a COUNT_OR_AUTO parameter that says "auto" */
+#define EMU_PARAM_NONE          UINT32_MAX /* of a MILLI_OR_NONE one that says "none" */
 
 enum emu_param_type {
     EMU_PARAM_COUNT,         /* uint32_t, whole number */
     EMU_PARAM_COUNT_OR_AUTO, /* the same, or the word "auto" */
-    EMU_PARAM_BYTES,         /* uint64_t, whole number */
     EMU_PARAM_MILLI,         /* uint32_t in thousandths, written with up to three decimals; limits in thousandths */
+    EMU_PARAM_MILLI_OR_NONE, /* the same, or the word "none" */
     EMU_PARAM_CHOICE,        /* uint32_t, index of the word in `choices` */
     EMU_PARAM_NAME,          /* char[EMU_MACHINE_NAME_MAX]: lower case letters, digits, '-' and '_' */
 };

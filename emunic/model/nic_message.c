@@ -36,7 +36,7 @@ uint64_t emu_nic_registration_ps(const struct emu_node_params *host, uint64_t by
 
 enum packet_type emu_nic_message_type(const struct emu_nic_model *nm, uint32_t bytes)
 {
-    return bytes <= nm->host.eager_bytes_max ? TYPE_EAGER : TYPE_READY_TO_SEND;
+    return emu_node_is_eager(&nm->host, bytes) ? TYPE_EAGER : TYPE_READY_TO_SEND;
 }
 
 uint64_t emu_nic_message_work(const struct emu_nic_model *nm, uint32_t bytes)
@@ -54,7 +54,7 @@ uint32_t emu_nic_part_packets(const struct emu_nic_model *nm, uint32_t bytes)
 {
     uint32_t packets = packets_of(nm, nm->host.eager_buffer_bytes);
 
-    if (nm->host.eager_buffer_bytes == 0 || nm->host.is_generic || bytes > nm->host.eager_bytes_max)
+    if (nm->host.eager_buffer_bytes == 0 || nm->host.is_generic || !emu_node_is_eager(&nm->host, bytes))
         return 0;
     return bytes > packets * nm->format.payload_bytes_max ? packets : 0;
 }
@@ -126,7 +126,7 @@ static void receive_part(struct emu_nic_model *nm, struct node *n, const struct 
 static void receive(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps)
 {
     struct emu_nic_event e = what->event;
-    bool is_copied = e.bytes <= nm->host.eager_bytes_max && e.peer.nid != n->nid;
+    bool is_copied = emu_node_is_eager(&nm->host, e.bytes) && e.peer.nid != n->nid;
     uint64_t work = nm->host.recv_ps + (is_copied ? time_of(last_part(nm, e.bytes), nm->host.copy_kbs) : 0);
     uint64_t t = serve(&n->procs[e.at.proc].core_ps, now_ps, work);
 

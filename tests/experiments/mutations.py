@@ -50,37 +50,30 @@ MACHINES = ("x1", "xd1", "xd1-fat-tree", "xt3", "seastar", "gemini", "aries", "b
 PROGRAMS = {"aries": ["pingpong", "mpi-aries", "mpi-aries-gni"], "seastar": ["portals"], "xt3": ["mpi-xt3"],
             "x1": ["mpi-x1", "mpi-x1-intra"], "xd1": ["mpi-xd1", "mpi-xd1-intra"],
             "gemini": ["mpi-titan-x", "mpi-titan-y", "mpi-titan-z", "mpi-titan-across", "titan-x", "titan-y", "titan-z"]}
-ROWS = {"aries": ["xc_35", "xc_39", "xc_43", "xc_47", "xc_50"]}
+ROWS = {machine: ["xc_39"] for machine in MACHINES} | {"aries": ["xc_35", "xc_39", "xc_43", "xc_47", "xc_50"]}
 SKIPPED = {"schema", "name", "topology.kind"}
 # Changed with others, these would hide them: a faster clock hides more clocks.
 ALONE = r"nic\.clock_mhz|hop_wire_ns|frame_overhead_flits"
 LEAF = re.compile(r"( *)([a-z_0-9]+):\s*([^#\s]+)(.*)$")
 LAUNCHED = {"xc_39": ["-n", "4", "--ppn", "2"], "xc_50": ["--mpi=portals", "-n", "2", "--ppn", "1", "--time", "virtual"]}
 # Why neither S nor P feels a parameter: key, machines, class, reason. The first that matches. A row of kind K is fitted.
-LIMIT, CHOICE, SIZE, NEUTRAL, OTHER = "limit", "choice", "size", "neutral", "other"
+LIMIT, CHOICE, SIZE, OTHER = "limit", "choice", "size", "other"
 CLASSES = {
     "refused": "with another value the machine is not built: the reader holds it against the others",
     "fitted": "chosen so that a figure of its source comes out, which feels it (K)",
     LIMIT: "a limit or function of programs that no published figure reaches",
     CHOICE: "a choice of ours where the sources are silent, or a structure that no figure measures",
     SIZE: "the default size or name of a machine; experiments name theirs",
-    NEUTRAL: "the value that does nothing; the file must have the key",
     OTHER: "felt by what did not run here: figures of programs, of another machine, long runs",
 }
 REASONS = (
     (r"topology\.switch_ports", r".*", LIMIT, "room for the ports that there are; less is refused"),
     (r"topology\..*", r".*", SIZE, "experiments name the sizes of their machines themselves"),
-    (r"links\.crc_bits", r".*", CHOICE, "a packet in 16 million: too few to count"),
-    (r"links\.frame_flits", r".*", NEUTRAL, "without an overhead a frame of any length is the same"),
     (r"nic\.packet_start_ns", r".*", OTHER, "fitted to BGL-10, which takes 6 s and more"),
     (r"router\.load_period_clocks", r".*", CHOICE, "how old loads are: its figures are long runs (XC-24)"),
     (r"router\..*", r".*", CHOICE, "of arbitration: its figures are long runs or orders"),
-    (r"routing\.threshold_flits", r".*", OTHER, "tuned by XC-24, which takes 20 s and more"),
-    (r"routing\..*", r".*", CHOICE, "of a mode of routing that no published figure uses"),
-    (r"nic\.(fma|bte|ce|outstanding)_.*", r".*", LIMIT, "of uGNI programs; no source of this machine has a figure"),
-    (r"host\.packet_gap_ns", r"x1|xd1.*", NEUTRAL, "next to nothing: the interface is the limit"),
     (r"host\.duplex_bytes_min", r"xd1-fat-tree", OTHER, "as xd1, whose figures feel it"),
-    (r"host\.eager_bytes_max", r"x1|xd1.*|xt3", LIMIT, "one protocol for all sizes: no message is longer"),
+    (r"nic\.(fma|bte|ce|outstanding)_.*", r".*", LIMIT, "of uGNI programs; no source of this machine has a figure"),
 )
 # Machine, parameter, an experiment that feels it.
 SAMPLE = (("x1", "host.interface_mbs", "X1-4"), ("xd1", "host.local_mbs", "XD1-3"),
@@ -184,7 +177,7 @@ class Bench:
                     found[name, "bandwidth"] = ("P", True, figures.cable(out))
             for name in ROWS.get(machine, []):
                 program = str(self.build / "tests/live" / f"live-{name.replace('_', '-')}")
-                start = [self.emunic, "run", "-q", *LAUNCHED[name], "--"] if name in LAUNCHED else []
+                start = [self.emunic, "run", "-q", "--machine", machine, *LAUNCHED[name], "--"] if name in LAUNCHED else []
                 out = self.call([*start, program], folder) or ""
                 found[name.upper().replace("_", "-"), "row"] = ("F", "not ok" not in out and "FAILED" not in out and
                                                                 out != "", None)

@@ -55,7 +55,7 @@ static const struct fault faults[] = {
     { "aries", "groups: 2", "groups: 0", AT_FAULT, "0 is out of range" },
     { "aries", "groups: 2", "groups: 4294967298", AT_FAULT, "out of range" },                 /* 2^32 + 2 */
     { "aries", "groups: 2", "groups: 18446744073709551618", AT_FAULT, "not a whole number" }, /* 2^64 + 2 */
-    { "aries", "bte_bytes_max: 4294967296", "bte_bytes_max: 281474976710657", AT_FAULT, "out of range" },
+    { "x1", "packet_gap_ns: none", "packet_gap_ns: auto", AT_FAULT, "and not 'none'" },
     { "gemini", "x: 3 ", "x: 65 ", AT_FAULT, "topology.x: 65 is out of range" },
     { "gemini", "tiles_y: 4", "tiles_y: 0", AT_FAULT, "topology.tiles_y: 0 is out of range" },
     { "bluegene-l", "z: 8", "z: 0", AT_FAULT, "topology.z: 0 is out of range" },

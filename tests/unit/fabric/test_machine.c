@@ -252,7 +252,6 @@ static void test_nic_has_the_published_figures(void **state)
     assert_int_equal(nic->outstanding_packets, 1024);
     assert_int_equal(nic->fma_descriptors, 127);
     assert_int_equal(nic->bte_channels, 4);
-    assert_int_equal(nic->bte_bytes_max, UINT64_C(1) << 32);
     assert_int_equal(nic->ce_engines, 4);
     assert_int_equal(nic->ce_children_max, 32);
     assert_int_equal(nic->amo_cache_entries, 64);
