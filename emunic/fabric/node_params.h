@@ -104,7 +104,7 @@ static inline bool emu_node_is_eager(const struct emu_node_params *params, uint3
 }
 
 /* Of data packets, where the file says 0 this. */
-static inline uint32_t emu_node_packet_gap_ps(const struct emu_node_params *params, uint32_t nic_gap_ps)
+static inline uint64_t emu_node_packet_gap_ps(const struct emu_node_params *params, uint64_t nic_gap_ps)
 {
     if (params->packet_gap_ps == EMU_NODE_NO_GAP)
         return 0;

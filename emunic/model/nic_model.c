@@ -397,7 +397,8 @@ static int prepare(struct emu_nic_model *nm, const struct emu_nic_setup *setup)
     nm->interface_per_core = setup->interface_per_core;
     nm->is_live = setup->is_live;
     nm->clock_ps = emu_machine_router(setup->machine)->clock_ps;
-    nm->packet_gap_ps = emu_node_packet_gap_ps(&nm->host, nm->nic.access_cycles * 1000000 / nm->nic.clock_mhz);
+    nm->packet_gap_ps =
+        emu_node_packet_gap_ps(&nm->host, (uint64_t)nm->nic.access_cycles * 1000000 / nm->nic.clock_mhz);
     nm->amo_ps = (uint64_t)nm->nic.amo_cycles * 1000000 / nm->nic.clock_mhz;
     if (!is_possible(nm) || (unsigned)nm->mode >= EMU_MODES || (nm->is_live && setup->n_threads > 1))
         return -EINVAL;

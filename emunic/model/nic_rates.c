@@ -21,7 +21,7 @@ double emu_nic_interface_mbytes_per_s(const struct emu_nic_setup *setup, uint32_
 double emu_nic_packet_mbytes_per_s(const struct emu_nic_setup *setup)
 {
     const struct emu_nic_params *nic = emu_machine_nic(setup->machine);
-    double gap_ps = emu_node_packet_gap_ps(&setup->host, nic->access_cycles * 1000000 / nic->clock_mhz);
+    double gap_ps = emu_node_packet_gap_ps(&setup->host, (uint64_t)nic->access_cycles * 1000000 / nic->clock_mhz);
 
     return nic->format.payload_bytes_max / gap_ps * 1e6;
 }
