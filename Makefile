@@ -81,7 +81,7 @@ live: build
 	$(PYTHON) tests/live/agreement.py $(BUILD) || status=1; \
 	$(PYTHON) tests/live/same.py $(BUILD) && exit $$status
 
-# Slow Geminis of a whole Titan are found: half an hour.
+# Slow Geminis of a whole Titan are found: a quarter of an hour on a quiet machine.
 sweep: build
 	@$(PYTHON) tests/live/sweep.py $(BUILD)
 

@@ -4,14 +4,15 @@
 
     sweep.py BUILD [--quick]
 
-One server in virtual time has the machine. Every tile of the links of two Geminis has two lanes of three. Jobs of
-examples/gni_topobw go over all nodes one after another: JOB_NODES of them, in the order of their numbers. A pair is low
-if it has less than LOW of the median of its class (direction, kind of link, sharing). The Geminis that account for all
-low pairs are named, and so are those that account for all lines of the watcher's log. Both have to be the two planted.
+Servers in virtual time have the machine, one after another. Every tile of the links of two Geminis has two lanes of three. Jobs of
+examples/gni_topobw go over all nodes one after another, in the order of their numbers. A pair is low if it has less than
+LOW of the median of its class (direction, kind of link, sharing). The Geminis that account for all low pairs are named,
+and so are those that account for all lines of the watcher's log. Both have to be the two planted.
 
-Without --quick the machine has 9600 Geminis: 50 jobs of 384 ranks, half an hour of two cores. --quick, which is what
-`make check` has, takes one of 128. Pairs whose ends are in two jobs are not measured; all else is. Nothing random
-enters. Status 1: other Geminis are named, or a job failed.
+Without --quick the machine has 9600 Geminis: 200 jobs of a cabinet's 96 ranks. Larger jobs fit, but each turn of a rank
+looks at all ranks: 384 of them take 55 s on two cores. --quick, which is what `make check` has, takes a machine of 128.
+Pairs whose ends are in two jobs are not measured; those of a cabinet are along Y and Z. Nothing random enters. Status
+1: other Geminis are named, or a job failed.
 """
 
 import collections
@@ -30,7 +31,8 @@ from topobw import LINE, PROGRAM
 LIMIT_S = 900
 LOW = 0.9
 LANES_LEFT = 0b011
-AMOUNT = ["-a", "0.125", "-s", "16384"]  # of each pair
+AMOUNT = ["-a", "0.0625", "-s", "8192"]  # of each pair
+SERVER_JOBS = 20    # a server keeps the flows of all that have sent, and each job's report goes through them
 CLASSES = {"XC": "x", "YC": "y", "ZC": "z", "YM": "mezzanine", "ZB": "backplane"}
 TILES = {"X": 8, "Y": 4, "Z": 8}
 GEMINI_OF_SLOT = re.compile(r"(c\d+-\d+c\d+s\d+)n(\d)")
@@ -38,7 +40,7 @@ GEMINI = re.compile(r"c\d+-\d+c\d+s\d+g\d")
 
 Shape = collections.namedtuple("Shape", "machine n_nodes job_nodes planted")
 # The planted ones lie in different jobs.
-WHOLE = Shape("gemini:x=25,y=16,z=24", 19200, 384, ("c5-3c1s4g1", "c17-6c2s2g0"))
+WHOLE = Shape("gemini:x=25,y=16,z=24", 19200, 96, ("c5-3c1s4g1", "c17-6c2s2g0"))
 QUICK = Shape("gemini:x=4,y=4,z=8", 256, 64, ("c0-0c0s4g1", "c2-1c0s2g0"))
 
 
@@ -65,10 +67,11 @@ def server(build, shape, options):
         process.communicate()
 
 
-def jobs_of(build, name, shape, geminis):
+def jobs_of(build, shape, geminis):
     """The first nodes of the jobs that these Geminis are in."""
-    status = subprocess.run([build / "emunic/emunic", "status", "--server", name, "--json"], check=True, text=True,
-                            stdout=subprocess.PIPE)
+    with server(build, shape, []) as name:
+        status = subprocess.run([build / "emunic/emunic", "status", "--server", name, "--json"], check=True, text=True,
+                                stdout=subprocess.PIPE)
     nodes = json.loads(status.stdout)["servers"][0]["domains"][0]["nodes"]
     return sorted({node["nid"] // shape.job_nodes * shape.job_nodes for node in nodes if gemini_of(node["cname"]) in geminis})
 
@@ -106,21 +109,26 @@ def culprits(accused):
     return sorted(named)
 
 
-def sweep(build, shape, faults, geminis=None):
-    """Pairs of all jobs, or of those that the Geminis are in, and the watcher's log."""
+def sweep(build, shape, faults, firsts):
+    """Pairs of the jobs that begin at these nodes, and the watcher's log."""
     pairs = {}
+    log = set()
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write("schema: 1\nnetwork:\n")
         file.writelines(f"  - at_ms: 0\n    fail: {part}\n" for part in faults)
         file.flush()
-        with server(build, shape, ["--faults", file.name] if faults else []) as name:
-            for first in jobs_of(build, name, shape, geminis) if geminis else range(0, shape.n_nodes, shape.job_nodes):
-                began = time.monotonic()
-                pairs |= job(build, name, shape, first)
-                print(f"# nodes from {first} on: {len(pairs)} pairs so far, {time.monotonic() - began:.1f} s", flush=True)
-            listed = subprocess.run([build / "emunic/emunic", "fault", "--server", name, "--json", "list"], text=True,
-                                    stdout=subprocess.PIPE, check=True)
-    return pairs, json.loads(listed.stdout)["servers"][0]["network"]["watcher_log"]
+        options = ["--faults", file.name] if faults else []
+        for begin in range(0, len(firsts), SERVER_JOBS):
+            with server(build, shape, options) as name:
+                for first in firsts[begin:begin + SERVER_JOBS]:
+                    began = time.monotonic()
+                    pairs |= job(build, name, shape, first)
+                    print(f"# nodes from {first} on: {len(pairs)} pairs so far, {time.monotonic() - began:.1f} s",
+                          flush=True)
+                listed = subprocess.run([build / "emunic/emunic", "fault", "--server", name, "--json", "list"], text=True,
+                                        stdout=subprocess.PIPE, check=True)
+            log |= set(json.loads(listed.stdout)["servers"][0]["network"]["watcher_log"])
+    return pairs, sorted(log)
 
 
 def low_pairs(pairs):
@@ -141,12 +149,12 @@ def report_names(metric, planted, named):
 def show(build, is_quick):
     shape = QUICK if is_quick else WHOLE
     # What lies around the planted ones is asked of the healthy machine.
-    around, log = sweep(build, shape, [], shape.planted)
+    around, log = sweep(build, shape, [], jobs_of(build, shape, shape.planted))
     faults = [part for gemini in shape.planted for part in lanes_of(around, gemini)]
     print(f"# planted: {len(faults)} tiles at {', '.join(shape.planted)}")
     if log or not faults:
         return [report_names("healthy", [], log)]
-    pairs, log = sweep(build, shape, faults)
+    pairs, log = sweep(build, shape, faults, range(0, shape.n_nodes, shape.job_nodes))
     accused = low_pairs(pairs)
     noted = [ends for ends in (GEMINI.findall(line) for line in log) if len(ends) == 2]
     print(f"# {len(pairs)} pairs, {len(accused)} low, {len(noted)} lines of the log name a link")
