@@ -98,7 +98,7 @@ def lanes_of(pairs, gemini):
 
 
 def culprits(accused):
-    """The fewest Geminis, most often accused first, that are in each of these pairs of Geminis."""
+    """Geminis that account for all of these pairs of Geminis: the most often accused one, and so on with the rest."""
     named = []
     left = list(accused)
     while left:

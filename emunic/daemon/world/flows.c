@@ -131,7 +131,7 @@ int emu_flows_add_loads(const struct emu_server *server, struct emu_link_load *l
     return r;
 }
 
-/* Room for a mark of a flow. The first of a source that finds none leaves it so. */
+/* Room for the marks of a source. */
 static void make_room(void *ctx, const struct emu_domain *domain, uint32_t src, uint32_t dst,
                       const struct emu_flow_counts *flow)
 {
@@ -146,12 +146,14 @@ static void make_room(void *ctx, const struct emu_domain *domain, uint32_t src, 
         *r = -ENOMEM;
 }
 
-static void mark(void *ctx, const struct emu_domain *domain, uint32_t src, uint32_t dst,
-                 const struct emu_flow_counts *flow)
+/* Clients count meanwhile: what is added is what is marked. A source that has begun since room was made waits. */
+static void load_and_mark(void *ctx, const struct emu_domain *domain, uint32_t src, uint32_t dst,
+                          const struct emu_flow_counts *flow)
 {
-    (void)ctx;
-    if (domain->flows.marked[src]) /* else it has begun since room was made */
-        domain->flows.marked[src][dst] = *flow;
+    if (!domain->flows.marked[src])
+        return;
+    load(ctx, domain, src, dst, flow);
+    domain->flows.marked[src][dst] = *flow;
 }
 
 static int make_rooms(struct emu_domain *domain)
@@ -169,6 +171,7 @@ static int make_rooms(struct emu_domain *domain)
 
 int emu_flows_mark(struct emu_server *server, struct emu_link_load *loads)
 {
+    struct loading loading = { server, loads };
     struct emu_domain *domain;
     int r = 0;
 
@@ -176,11 +179,9 @@ int emu_flows_mark(struct emu_server *server, struct emu_link_load *loads)
         if (r == 0)
             r = make_rooms(domain);
     }
-    if (r == 0)
-        r = emu_flows_add_loads(server, loads);
     LIST_FOREACH(domain, &server->domains, link) {
         if (r == 0)
-            r = emu_flows_visit(domain, mark, NULL);
+            r = emu_flows_visit(domain, load_and_mark, &loading);
     }
     return r;
 }
