@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Curves of messages on each machine with an MPI: from 1 byte to 4 MiB the time never falls, bandwidth never dips but
- * at the change of protocol, and both ends are where the machine's parts put them.
+ * Curves of messages on each machine with an MPI or Portals: from 1 byte to 4 MiB the time never falls, bandwidth
+ * never dips but at the change of protocol, where twice the bytes make up for it, and both ends are where the
+ * machine's parts put them.
  */
 #include "emunic/experiments/message_curve.h"
 
@@ -57,6 +58,23 @@ static void judge_step(const char *spec, const struct emu_message_point *a, cons
         fail_msg("%s: a dip from %u to %u bytes", spec, a->bytes, b->bytes);
 }
 
+/* From one power of two to the next one, a change of protocol between them included. */
+static void judge_powers(const char *spec, const struct curve *c)
+{
+    const struct emu_message_point *a = &c->points[0];
+
+    for (size_t i = 1; i < c->n; i++) {
+        const struct emu_message_point *b = &c->points[i];
+
+        if (!is_power_of_two(b->bytes))
+            continue;
+        if (b->pingpong_mb_per_s < a->pingpong_mb_per_s || b->stream_mb_per_s < a->stream_mb_per_s ||
+            b->both_mb_per_s < a->both_mb_per_s)
+            fail_msg("%s: %u bytes are slower than %u", spec, b->bytes, a->bytes);
+        a = b;
+    }
+}
+
 /* Figures of one machine's host: what holds at the ends for all of them. */
 static void judge_ends(const char *spec, const struct curve *c, double one_way, double both_ways)
 {
@@ -106,6 +124,7 @@ static void test_curves_rise_from_one_byte_to_four_mebibytes(void **state)
     } machines[] = {
         { "aries:groups=1", 10240, 15010, true },
         { "gemini", 7107, 14214, true },
+        { "seastar", 1108, 2216, true },
         { "x1", 10054, 18058, false },
         { "xd1", 1347, 2180, true },
         { "xt3", 1149, 2298, true },
@@ -119,6 +138,7 @@ static void test_curves_rise_from_one_byte_to_four_mebibytes(void **state)
         measure(m, &c);
         for (size_t k = 1; k < c.n; k++)
             judge_step(machines[i].spec, &c.points[k - 1], &c.points[k], machines[i].swap_is_monotone);
+        judge_powers(machines[i].spec, &c);
         judge_ends(machines[i].spec, &c, machines[i].one_way, machines[i].both_ways);
         judge_published(m, &c);
         emu_machine_destroy(m);
