@@ -33,6 +33,7 @@
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/rights/rights.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/flow_row.h"
 #include "emunic/daemon/world/file.h"
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/node.h"
@@ -238,7 +239,7 @@ static int make_lists(struct emu_domain *domain, const struct emu_domain_spec *s
     domain->memory.segments = calloc(domain->n_nodes, sizeof(*domain->memory.segments));
     domain->budget.n_handles = calloc(domain->n_nodes, sizeof(*domain->budget.n_handles));
     domain->budget.accounts = calloc(domain->n_nodes, sizeof(*domain->budget.accounts));
-    domain->flows.past = calloc(domain->n_nodes, sizeof(struct emu_flow_counts *));
+    domain->flows.past = calloc(domain->n_nodes, sizeof(*domain->flows.past));
     domain->addresses = calloc(domain->n_nodes, sizeof(*domain->addresses));
     if (!domain->rank_nids || !domain->ports || !domain->port_slots.resting || !domain->memory.files ||
         !domain->memory.segments || !domain->budget.n_handles || !domain->budget.accounts || !domain->flows.past ||
@@ -312,10 +313,10 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     if (domain->table_file.fd >= 0)
         close(domain->table_file.fd);
     for (uint32_t i = 0; domain->flows.past && i < domain->n_nodes; i++)
-        free(domain->flows.past[i]);
+        emu_flow_row_free(&domain->flows.past[i], domain->n_nodes);
     free(domain->flows.past);
     for (uint32_t i = 0; domain->flows.marked && i < domain->n_nodes; i++)
-        free(domain->flows.marked[i]);
+        emu_flow_row_free(&domain->flows.marked[i], domain->n_nodes);
     free(domain->flows.marked);
     for (uint32_t i = 0; domain->memory.segments && i < domain->n_nodes; i++)
         free(domain->memory.segments[i]); /* the lists themselves went with their memory domains */

@@ -35,6 +35,7 @@
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/flow_row.h"
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
@@ -325,14 +326,18 @@ static int answer_attach(struct emu_request *request)
 static void keep_flows(struct emu_port_end *port)
 {
     struct emu_domain *domain = port->domain;
-    struct emu_flow_counts **row = &domain->flows.past[port->node_index];
+    struct emu_flow_row *row = &domain->flows.past[port->node_index];
 
-    if (!*row)
-        *row = calloc(domain->n_nodes, sizeof(**row));
-    if (!*row)
-        return;
     for (uint32_t i = 0; i < domain->n_nodes; i++) {
-        emu_port_end_add_flow(port, i, &(*row)[i]);
+        struct emu_flow_counts flow = { 0 };
+        struct emu_flow_counts *sum;
+
+        emu_port_end_add_flow(port, i, &flow);
+        if (emu_flow_is_empty(&flow))
+            continue;
+        sum = emu_flow_row_at(row, domain->n_nodes, i, true);
+        if (sum)
+            emu_flow_add(sum, &flow);
     }
 }
 

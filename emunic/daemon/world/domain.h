@@ -110,8 +110,8 @@ struct emu_domain_budget {
 };
 
 struct emu_domain_flows {
-    struct emu_flow_counts **marked; /* owned, per source node: when the network changed last; NULL never */
-    struct emu_flow_counts **past;   /* owned, per source node: counters of ports that have gone */
+    struct emu_flow_row *marked; /* owned, per source node: when the network changed last; NULL never */
+    struct emu_flow_row *past;   /* owned, per source node: counters of ports that have gone */
 };
 
 /* Its slots for ports. */

@@ -13,38 +13,46 @@
 
 #include "emunic/base/log.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/flow_row.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/ways.h"
 #include "emunic/fabric/detour.h"
 
-static bool is_empty(const struct emu_flow_counts *flow)
+/* What the ports of a node count, by target. False, `row` untouched: no port is there. */
+static bool take_ports(const struct emu_domain *domain, uint32_t src, struct emu_flow_counts *row)
 {
-    return (flow->operations | flow->payload_bytes | flow->request_packets | flow->request_flits |
-            flow->response_packets | flow->response_flits | flow->errors) == 0;
-}
-
-/* The flows from a node to all. False: no port has been there. */
-static bool take_row(const struct emu_domain *domain, uint32_t src, struct emu_flow_counts *row)
-{
-    const size_t bytes = domain->n_nodes * sizeof(*row);
-    bool is_used = domain->flows.past[src];
     const struct emu_member *member;
     const struct emu_port_end *port;
+    bool is_used = false;
 
-    if (is_used)
-        memcpy(row, domain->flows.past[src], bytes);
     LIST_FOREACH(member, &domain->members, link) {
         LIST_FOREACH(port, &member->ports, member_link) {
             if (port->node_index != src)
                 continue;
             if (!is_used)
-                memset(row, 0, bytes);
+                memset(row, 0, domain->n_nodes * sizeof(*row));
             is_used = true;
             for (uint32_t dst = 0; dst < domain->n_nodes; dst++)
                 emu_port_end_add_flow(port, dst, &row[dst]);
         }
     }
     return is_used;
+}
+
+/* To the targets of one page: the sum of both parts, which begin at the first of them. NULL: nothing there. */
+static void visit_page(const struct emu_domain *domain, uint32_t src, uint32_t first,
+                       const struct emu_flow_counts *const parts[2], emu_flow_fn *visit, void *ctx)
+{
+    for (uint32_t i = 0; i < EMU_FLOW_PAGE && first + i < domain->n_nodes; i++) {
+        struct emu_flow_counts flow = { 0 };
+
+        for (uint32_t k = 0; k < 2; k++) {
+            if (parts[k])
+                emu_flow_add(&flow, &parts[k][i]);
+        }
+        if (!emu_flow_is_empty(&flow))
+            visit(ctx, domain, src, first + i, &flow);
+    }
 }
 
 int emu_flows_visit(const struct emu_domain *domain, emu_flow_fn *visit, void *ctx)
@@ -54,11 +62,16 @@ int emu_flows_visit(const struct emu_domain *domain, emu_flow_fn *visit, void *c
     if (!row)
         return -ENOMEM;
     for (uint32_t src = 0; src < domain->n_nodes; src++) {
-        if (!take_row(domain, src, row))
-            continue;
-        for (uint32_t dst = 0; dst < domain->n_nodes; dst++) {
-            if (!is_empty(&row[dst]))
-                visit(ctx, domain, src, dst, &row[dst]);
+        bool has_ports = take_ports(domain, src, row);
+
+        for (uint32_t dst = 0; dst < domain->n_nodes; dst += EMU_FLOW_PAGE) {
+            const struct emu_flow_counts *const parts[2] = {
+                has_ports ? &row[dst] : NULL,
+                emu_flow_row_page(&domain->flows.past[src], dst),
+            };
+
+            if (parts[0] || parts[1])
+                visit_page(domain, src, dst, parts, visit, ctx);
         }
     }
     free(row);
@@ -75,11 +88,11 @@ bool emu_flow_is_plausible(const struct emu_flow_counts *flow)
 static struct emu_flow_counts since_mark(const struct emu_domain *domain, uint32_t src, uint32_t dst,
                                          struct emu_flow_counts flow)
 {
-    const struct emu_flow_counts *mark;
+    const struct emu_flow_counts *mark =
+        domain->flows.marked ? emu_flow_row_page(&domain->flows.marked[src], dst) : NULL;
 
-    if (!domain->flows.marked || !domain->flows.marked[src])
+    if (!mark)
         return flow;
-    mark = &domain->flows.marked[src][dst];
     if (flow.request_packets < mark->request_packets || flow.request_flits < mark->request_flits ||
         flow.response_packets < mark->response_packets || flow.response_flits < mark->response_flits)
         return (struct emu_flow_counts){ 0 };
@@ -131,29 +144,27 @@ int emu_flows_add_loads(const struct emu_server *server, struct emu_link_load *l
     return r;
 }
 
-/* Room for the marks of a source. */
+/* Room for the mark of a flow. */
 static void make_room(void *ctx, const struct emu_domain *domain, uint32_t src, uint32_t dst,
                       const struct emu_flow_counts *flow)
 {
-    struct emu_flow_counts **row = &domain->flows.marked[src];
     int *r = ctx;
 
-    (void)dst;
     (void)flow;
-    if (!*row)
-        *row = calloc(domain->n_nodes, sizeof(**row));
-    if (!*row)
+    if (!emu_flow_row_at(&domain->flows.marked[src], domain->n_nodes, dst, true))
         *r = -ENOMEM;
 }
 
-/* Clients count meanwhile: what is added is what is marked. A source that has begun since room was made waits. */
+/* Clients count meanwhile: what is added is what is marked. A flow that has begun since room was made may wait. */
 static void load_and_mark(void *ctx, const struct emu_domain *domain, uint32_t src, uint32_t dst,
                           const struct emu_flow_counts *flow)
 {
-    if (!domain->flows.marked[src])
+    struct emu_flow_counts *mark = emu_flow_row_at(&domain->flows.marked[src], domain->n_nodes, dst, false);
+
+    if (!mark)
         return;
     load(ctx, domain, src, dst, flow);
-    domain->flows.marked[src][dst] = *flow;
+    *mark = *flow;
 }
 
 static int make_rooms(struct emu_domain *domain)

@@ -19,8 +19,8 @@ typedef void emu_flow_fn(void *ctx, const struct emu_domain *domain, uint32_t sr
                          const struct emu_flow_counts *flow);
 
 /*
- * Calls visit() for all that has anything, by source, then target. Costs a line for each port and node of the domain.
- * -ENOMEM: not for all.
+ * Calls visit() for all that has anything, by source, then target. Costs a line for each port and node of the domain,
+ * and a page for each 64 nodes that a port which has gone had sent to. -ENOMEM: for none.
  */
 int emu_flows_visit(const struct emu_domain *domain, emu_flow_fn *visit, void *ctx);
 
