@@ -448,14 +448,23 @@ static void test_fma_does_not_look_at_the_source_queue_field(void **state)
 
 /* ---- order ---- */
 
+/*
+ * A rank that polls its queue moves large transfers together with emunic, and may be faster with them than an emunic
+ * that has lost its core. So nobody polls until the data of a last small put are there: the events of those before it
+ * are in the queue by then, and emunic alone has not moved 8 MiB.
+ */
 static void test_small_puts_complete_before_large_ones_posted_earlier(void **state)
 {
     struct big big = open_big(HUGE_BYTES);
     gni_post_descriptor_t large[3];
     gni_post_descriptor_t small[20];
+    gni_post_descriptor_t last = word_post(GNI_POST_FMA_PUT, 8 * COUNT_OF(small));
+    gni_post_descriptor_t *done;
 
     (void)state;
     fill(big.source, HUGE_BYTES, 9);
+    memset(a.mem, 1, 8 * COUNT_OF(small) + 8);
+    memset(b.mem, 0, 8 * COUNT_OF(small) + 8);
     freeze_emunic();
     for (size_t i = 0; i < COUNT_OF(large); i++) {
         large[i] = big_put(&big, i == 1 ? GNI_POST_FMA_PUT : GNI_POST_RDMA_PUT, i * (8u << 20), 8u << 20);
@@ -465,11 +474,14 @@ static void test_small_puts_complete_before_large_ones_posted_earlier(void **sta
         small[i] = word_post(i % 2 ? GNI_POST_FMA_PUT : GNI_POST_RDMA_PUT, 8 * i);
         assert_int_equal(post(&small[i]), GNI_RC_SUCCESS);
     }
+    assert_int_equal(post(&last), GNI_RC_SUCCESS);
     thaw_emunic();
+    while (atomic_load((_Atomic uint64_t *)(uintptr_t)last.remote_addr) == 0)
+        sched_yield();
     for (size_t i = 0; i < COUNT_OF(small); i++)
         assert_int_equal(finish(&small[i]), STATUS_OK);
-    for (size_t i = 0; i < COUNT_OF(large); i++)
-        assert_int_equal(finish(&large[i]), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(large) + 1; i++)
+        assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
     assert_true(memcmp(big.target, big.source, 24u << 20) == 0);
     close_big(&big);
 }
