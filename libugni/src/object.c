@@ -2,10 +2,10 @@
 /*
  * Object table.
  *
- *   handle:  47 ... 28 generation   27 ... 24 kind   23 ... 0 index
+ *   handle:  47 ... 28 generation   27 ... 24 kind   23 ... 20 zero   19 ... 0 index
  *
- * The table is one reserved range that is never moved, so a look-up needs no lock: the entry's generation and kind are
- * compared before its object is used. Free indices wait in a ring, oldest first, so that an event of a destroyed end
+ * The table is never moved, so a look-up needs no lock: the entry's generation and kind are compared before its object
+ * is used. Free indices wait in a ring, oldest first, so that an event of a destroyed end
  * point is not taken for its successor's. Indices start at 2, because UCX gives 0 and 1 a meaning of their own
  * as datagram ids while it uses the low 24 bits of a handle as another (spec/ugni.md 5.2).
  */
@@ -15,37 +15,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/mman.h>
 
 #define GENERATION_SHIFT 28
 #define GENERATION_MASK  0xfffffu
 #define FIRST_INDEX      2u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-struct gnii_object_entry *_Atomic gnii_objects;
-static uint32_t *free_ring; /* indices that were used before */
+struct gnii_object_entry gnii_objects[GNII_OBJECT_MAX];
+static uint32_t free_ring[GNII_OBJECT_MAX]; /* indices that were used before */
 static uint32_t free_head;
 static uint32_t free_tail;
 static uint32_t next_fresh = FIRST_INDEX;
 static uint32_t next_generation = 1;
-
-static void *reserve(size_t bytes)
-{
-    void *range = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    return range == MAP_FAILED ? NULL : range;
-}
-
-static int make_table(void)
-{
-    struct gnii_object_entry *entries = reserve(GNII_OBJECT_MAX * sizeof(*entries));
-
-    free_ring = reserve(GNII_OBJECT_MAX * sizeof(*free_ring));
-    if (!entries || !free_ring)
-        return -ENOMEM;
-    atomic_store_explicit(&gnii_objects, entries, memory_order_release);
-    return 0;
-}
 
 void *gnii_object_get(enum gnii_kind kind, const void *handle)
 {
@@ -77,15 +58,12 @@ int gnii_object_add(enum gnii_kind kind, void *object, void **handle_out)
 {
     uint64_t handle;
     uint32_t index;
-    int r = 0;
+    int r;
 
     pthread_mutex_lock(&lock);
-    if (!atomic_load_explicit(&gnii_objects, memory_order_relaxed))
-        r = make_table();
-    if (r == 0)
-        r = take_index(&index);
+    r = take_index(&index);
     if (r == 0) {
-        struct gnii_object_entry *entry = &atomic_load_explicit(&gnii_objects, memory_order_relaxed)[index];
+        struct gnii_object_entry *entry = &gnii_objects[index];
 
         handle = (uint64_t)next_generation << GENERATION_SHIFT | (uint64_t)kind << GNII_OBJECT_KIND_SHIFT | index;
         next_generation = (next_generation & GENERATION_MASK) % GENERATION_MASK + 1;
@@ -102,8 +80,7 @@ void gnii_object_remove(const void *handle)
     uint32_t index = (uint32_t)(uintptr_t)handle & GNII_OBJECT_INDEX_MASK;
 
     pthread_mutex_lock(&lock);
-    atomic_store_explicit(&atomic_load_explicit(&gnii_objects, memory_order_relaxed)[index].handle, 0,
-                          memory_order_release);
+    atomic_store_explicit(&gnii_objects[index].handle, 0, memory_order_release);
     free_ring[free_tail++ % GNII_OBJECT_MAX] = index;
     pthread_mutex_unlock(&lock);
 }

@@ -19,30 +19,29 @@ enum gnii_kind {
     GNII_KIND_CHAN,
 };
 
-#define GNII_OBJECT_INDEX_MASK 0xffffffu
 #define GNII_OBJECT_KIND_SHIFT 24
 #define GNII_OBJECT_MAX        (1u << 20)
+#define GNII_OBJECT_INDEX_MASK (GNII_OBJECT_MAX - 1)
 
 struct gnii_object_entry {
     _Atomic(void *) object;
     _Atomic uint64_t handle; /* of the live object; 0 when free */
 };
 
-/* Hidden: one load, not two. */
-/* GNII_OBJECT_MAX of them, once the first object was made. */
-extern struct gnii_object_entry *_Atomic gnii_objects __attribute__((visibility("hidden")));
+/* Zero pages until they are used. At a place that the linker knows, and hidden: no load finds it. */
+extern struct gnii_object_entry gnii_objects[GNII_OBJECT_MAX] __attribute__((visibility("hidden")));
 
-/* Object behind a handle, or NULL. Any thread, no lock, three loads. */
+/* Object behind a handle, or NULL. Any thread, no lock, two loads. */
 static inline void *gnii_object_find(enum gnii_kind kind, const void *handle)
 {
     uint64_t bits = (uint64_t)(uintptr_t)handle;
-    uint32_t index = (uint32_t)bits & GNII_OBJECT_INDEX_MASK;
-    struct gnii_object_entry *entries = atomic_load_explicit(&gnii_objects, memory_order_acquire);
+    struct gnii_object_entry *entry = &gnii_objects[bits & GNII_OBJECT_INDEX_MASK];
 
-    if (!entries || index >= GNII_OBJECT_MAX || ((bits >> GNII_OBJECT_KIND_SHIFT) & 15) != (uint64_t)kind ||
-        atomic_load_explicit(&entries[index].handle, memory_order_acquire) != bits)
+    /* Any number has an entry. The handle 0, which free entries have, is of no kind. */
+    if (((bits >> GNII_OBJECT_KIND_SHIFT) & 15) != (uint64_t)kind ||
+        atomic_load_explicit(&entry->handle, memory_order_acquire) != bits)
         return NULL;
-    return atomic_load_explicit(&entries[index].object, memory_order_relaxed);
+    return atomic_load_explicit(&entry->object, memory_order_relaxed);
 }
 
 /*
