@@ -252,7 +252,8 @@ static inline bool emu_lane_is_whole(const struct emu_lane *lane)
 }
 
 /* Puts the mark up if [target, target + len), in the owner's addresses, may be reached. */
-static inline bool emu_lane_may_enter(struct emu_lane *lane, uint64_t target, uint64_t len_bytes, bool is_written)
+static inline __attribute__((always_inline)) bool emu_lane_may_enter(struct emu_lane *lane, uint64_t target,
+                                                                     uint64_t len_bytes, bool is_written)
 {
     struct emu_gate *gate = lane->gate;
 
@@ -274,7 +275,8 @@ static inline bool emu_lane_may_enter(struct emu_lane *lane, uint64_t target, ui
  * Where [addr, addr + len) of the peer lies here, and the mark is up; or NULL, and nothing has happened. The caller's
  * address as it would go into a command.
  */
-static inline uint8_t *emu_lane_enter(struct emu_lane *lane, uint64_t addr, uint64_t len_bytes, bool is_written)
+static inline __attribute__((always_inline)) uint8_t *emu_lane_enter(struct emu_lane *lane, uint64_t addr,
+                                                                     uint64_t len_bytes, bool is_written)
 {
     uint64_t target = addr + lane->shift;
 
@@ -290,21 +292,36 @@ static inline void emu_lane_leave(struct emu_lane *lane)
         emu_rest_disturb(lane->owner);
 }
 
-/* The first six counts; those of errors are the engine's. */
-static inline void emu_gate_add_row(struct emu_flow_counts *flow, const struct emu_flow_counts *row)
+/*
+ * The first six counts, and flits of operands; those of errors are the engine's. Always 16 bytes at a time: a store of
+ * eight of them would not be forwarded to the next operation's load of all.
+ */
+static inline __attribute__((always_inline)) void emu_gate_add_row(struct emu_flow_counts *flow,
+                                                                   const struct emu_flow_counts *row,
+                                                                   uint64_t operand_flits)
 {
     __m128i *to = (__m128i *)flow;
     const __m128i *by = (const __m128i *)row;
 
-    for (unsigned i = 0; i < offsetof(struct emu_flow_counts, errors) / sizeof(*to); i++)
-        _mm_storeu_si128(&to[i], _mm_add_epi64(_mm_loadu_si128(&to[i]), _mm_loadu_si128(&by[i])));
+#pragma GCC unroll 3
+    for (unsigned i = 0; i < 3; i++) {
+        __m128i sum = _mm_add_epi64(_mm_loadu_si128(&to[i]), _mm_loadu_si128(&by[i]));
+
+        if (i == offsetof(struct emu_flow_counts, request_packets) / sizeof(*to))
+            sum = _mm_add_epi64(sum, _mm_set_epi64x((long long)operand_flits, 0));
+        _mm_storeu_si128(&to[i], sum);
+    }
 }
+static_assert(offsetof(struct emu_flow_counts, request_packets) == 16 &&
+                  offsetof(struct emu_flow_counts, request_flits) == 24 &&
+                  offsetof(struct emu_flow_counts, errors) == 48,
+              "three vectors, the flits in the upper half of the second one");
 
 /* As emu_flow_add_put(), whose divisions cost more than all the rest of a small operation: so those are looked up. */
 static inline void emu_gate_count_put(const struct emu_gate *gate, struct emu_flow_counts *flow, uint64_t bytes)
 {
     if (EMU_LIKELY(bytes <= EMU_GATE_SMALL_MAX))
-        emu_gate_add_row(flow, &gate->small->puts[bytes]);
+        emu_gate_add_row(flow, &gate->small->puts[bytes], 0);
     else
         emu_flow_add_put(flow, &gate->table->format, bytes);
 }
@@ -320,8 +337,7 @@ static inline void emu_lane_count_get(struct emu_lane *lane, uint64_t bytes, uin
     const struct emu_gate *gate = lane->gate;
 
     if (EMU_LIKELY(bytes <= EMU_GATE_SMALL_MAX && operand_bytes <= EMU_GATE_SMALL_MAX)) {
-        emu_gate_add_row(lane->flow, &gate->small->gets[bytes]);
-        lane->flow->request_flits += gate->small->operand_flits[operand_bytes];
+        emu_gate_add_row(lane->flow, &gate->small->gets[bytes], gate->small->operand_flits[operand_bytes]);
     } else {
         emu_flow_add_get(lane->flow, &gate->table->format, bytes, operand_bytes);
     }
@@ -424,8 +440,11 @@ static inline void emu_lane_store_message(uint8_t *to, const void *what)
     const struct emu_lane_message *message = what;
     uint8_t *end = to + sizeof(message->flag);
 
-    for (unsigned i = 0; message->pieces && i < EMU_LANE_PIECES; i++)
-        end = emu_lane_append(end, &message->pieces[i]);
+    if (message->pieces) {
+#pragma GCC unroll 3
+        for (unsigned i = 0; i < EMU_LANE_PIECES; i++)
+            end = emu_lane_append(end, &message->pieces[i]);
+    }
     /* Pairs with the acquire of whoever looks at the flag: the message is there when its flag is. */
     atomic_store_explicit((_Atomic uint64_t *)(void *)to, message->flag, memory_order_release);
 }

@@ -62,6 +62,7 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
     cq->context = context;
     cq->capacity =
         entry_count > nic->port.settings.cq_floor_entries ? entry_count : (uint32_t)nic->port.settings.cq_floor_entries;
+    cq->posts_max = (nic->modes & GNI_CDM_MODE_DUAL_EVENTS) ? cq->capacity / 2 : cq->capacity;
     for_peers = entry_count > nic->port.settings.cq_literal_entries ? cq->capacity : entry_count;
     r = emu_port_cq_create_roomy(&nic->port, for_peers, cq->capacity, GNI_CQ_IS_BLOCKING(mode), &cq->index,
                                  &cq->consumer);
@@ -206,7 +207,7 @@ static void note_lost_send(const struct gnii_send *send, unsigned status)
 }
 
 /* The post that an entry belongs to; NULL none. */
-static struct gnii_tx *find_post(const struct gnii_cq *cq, uint64_t event)
+static inline __attribute__((always_inline)) struct gnii_tx *find_post(const struct gnii_cq *cq, uint64_t event)
 {
     uint32_t tid = gnii_cqe_tid(event);
     struct gnii_tx *tx = tid < cq->nic->n_tx ? &cq->nic->tx[tid] : NULL;
@@ -235,12 +236,17 @@ static bool settle_post(struct gnii_cq *cq, uint64_t event)
     return true;
 }
 
-static bool shall_be_seen(struct gnii_cq *cq, uint64_t event)
+/* Of an event of a peer: mostly of a message in the mailbox used last, whose line comes while the program decides. */
+static inline void prefetch_next_message(const struct gnii_cq *cq)
+{
+    __builtin_prefetch(atomic_load_explicit(&cq->nic->next_slot, memory_order_relaxed));
+}
+
+static __attribute__((noinline)) bool shall_be_seen(struct gnii_cq *cq, uint64_t event)
 {
     switch (gnii_cqe_engine(event)) {
     case GNII_CQE_ENGINE_REMOTE:
-        /* Most likely a message in the mailbox used last: its line can come while the program decides. */
-        __builtin_prefetch(atomic_load_explicit(&cq->nic->next_slot, memory_order_relaxed));
+        prefetch_next_message(cq);
         return true;
     case GNII_CQE_ENGINE_CQ_WRITE:
     case GNII_CQE_ENGINE_CE:
@@ -322,7 +328,7 @@ static __attribute__((noinline)) void note_early(struct gnii_cq *cq, uint64_t ev
     pthread_mutex_unlock(&job->lock);
 }
 
-static gni_return_t deliver(struct gnii_cq *cq, uint64_t event, gni_cq_entry_t *event_data)
+static __attribute__((noinline)) gni_return_t deliver(struct gnii_cq *cq, uint64_t event, gni_cq_entry_t *event_data)
 {
     if (gnii_cqe_engine(event) == GNII_CQE_ENGINE_REMOTE && gnii_cqe_number(event) != 0)
         note_early(cq, event);
@@ -333,14 +339,60 @@ static gni_return_t deliver(struct gnii_cq *cq, uint64_t event, gni_cq_entry_t *
     return GNI_RC_TRANSACTION_ERROR;
 }
 
-static gni_return_t take_event(struct gnii_cq *cq, gni_cq_entry_t *event_data)
-{
-    uint64_t event;
+/* ---- the short way of what is taken most: shown as it is, and settled. False: nothing has happened ---- */
 
-    while (emu_cq_pop(&cq->consumer, &event) == EMU_CQ_OK) {
-        if (shall_be_seen(cq, event))
-            return deliver(cq, event, event_data);
+static inline __attribute__((always_inline)) bool take_post(struct gnii_cq *cq, uint64_t event)
+{
+    struct gnii_tx *tx = find_post(cq, event);
+
+    if (!tx || !tx->ep || cq->nic->is_gemini)
+        return false;
+    if (--tx->events_due == 0)
+        tx->ep->outstanding--;
+    return true;
+}
+
+/* The oldest send, and none behind it was settled before. */
+static inline __attribute__((always_inline)) bool take_send(struct gnii_cq *cq, uint64_t event)
+{
+    struct gnii_send *send;
+
+    if (cq->sends_head == cq->sends_tail || cq->sends_settled != 0 ||
+        gnii_cqe_number(event) != (cq->sends_head & (GNII_CQE_SENDS - 1)))
+        return false;
+    send = &cq->sends[cq->sends_head & cq->sends_mask];
+    if (send->msgq || !send->ep)
+        return false;
+    cq->sends_head++;
+    cq->in_use--;
+    send->ep->outstanding--;
+    send->is_settled = true;
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool take_plain(struct gnii_cq *cq, uint64_t event,
+                                                             gni_cq_entry_t *event_data)
+{
+    uint64_t head = gnii_cqe_head(event);
+
+    if (head == GNII_CQE_HEAD_SENT) {
+        *event_data = gnii_cqe_unnumbered(event);
+        return take_send(cq, event);
     }
+    *event_data = event;
+    if (gnii_cqe_is_plain_post(event))
+        return take_post(cq, event);
+    if ((head != GNII_CQE_HEAD_OF_SMSG && head != GNII_CQE_HEAD_OF_POST) || gnii_cqe_number(event) != 0)
+        return false;
+    prefetch_next_message(cq);
+    return true;
+}
+
+/* ---- the long way ---- */
+
+/* No entry is there. */
+static __attribute__((noinline)) gni_return_t tell_what_else(struct gnii_cq *cq, gni_cq_entry_t *event_data)
+{
     if (!atomic_load_explicit(&cq->loss_was_told, memory_order_relaxed) && emu_cq_take_loss(&cq->consumer)) {
         cq->has_lost = true;
         atomic_store_explicit(&cq->loss_was_told, true, memory_order_relaxed);
@@ -352,6 +404,25 @@ static gni_return_t take_event(struct gnii_cq *cq, gni_cq_entry_t *event_data)
     atomic_store_explicit(&cq->loss_was_told, false, memory_order_relaxed);
     *event_data = 0;
     return GNI_RC_NOT_DONE;
+}
+
+/* The long way, from an entry on that was taken off the queue and is not plain. */
+static __attribute__((noinline)) gni_return_t take_from(struct gnii_cq *cq, uint64_t event, gni_cq_entry_t *event_data)
+{
+    do {
+        if (shall_be_seen(cq, event))
+            return deliver(cq, event, event_data);
+    } while (emu_cq_pop(&cq->consumer, &event) == EMU_CQ_OK);
+    return tell_what_else(cq, event_data);
+}
+
+static inline gni_return_t take_event(struct gnii_cq *cq, gni_cq_entry_t *event_data)
+{
+    uint64_t event;
+
+    if (emu_cq_pop(&cq->consumer, &event) != EMU_CQ_OK)
+        return tell_what_else(cq, event_data);
+    return take_plain(cq, event, event_data) ? GNI_RC_SUCCESS : take_from(cq, event, event_data);
 }
 
 /* For an entry just taken. Without the lock: the handler may use the NIC. */
@@ -418,7 +489,7 @@ static inline gni_return_t poll_once(struct gnii_cq *cq, gni_cq_entry_t *event_d
     gni_return_t rc;
 
     if (has_no_news(cq)) {
-        __builtin_prefetch(atomic_load_explicit(&cq->nic->next_slot, memory_order_relaxed));
+        prefetch_next_message(cq);
         *event_data = 0;
         return GNI_RC_NOT_DONE;
     }
@@ -771,33 +842,48 @@ gni_return_t GNI_CqInterruptUnmask(gni_cq_handle_t cq_hndl)
 
 /* ---- descriptors ---- */
 
+/* Gives a descriptor back, of an entry of a post with that tid. */
+static inline gni_return_t complete(struct gnii_cq *cq, uint32_t tid, unsigned status,
+                                    gni_post_descriptor_t **descr_out)
+{
+    struct gnii_nic *nic = cq->nic;
+    struct gnii_tx *tx = tid < nic->n_tx ? &nic->tx[tid] : NULL;
+
+    if (!tx || !tx->descr || tx->cq != cq || tx->events_left <= tx->events_due) {
+        *descr_out = NULL;
+        return GNI_RC_DESCRIPTOR_ERROR;
+    }
+    *descr_out = tx->descr;
+    tx->descr->status = status;
+    /* LOCAL comes before GLOBAL. */
+    tx->descr->cq_mode_complete = tx->events_left > 1 ? GNI_CQMODE_LOCAL_EVENT : tx->cq_mode;
+    if (--tx->events_left == 0)
+        gnii_tx_give(nic, tid);
+    return status == GNII_CQE_OK ? GNI_RC_SUCCESS : GNI_RC_TRANSACTION_ERROR;
+}
+
+/* Of any word that a program hands in. */
+static __attribute__((noinline)) gni_return_t complete_any(struct gnii_cq *cq, gni_cq_entry_t entry,
+                                                           gni_post_descriptor_t **descr_out)
+{
+    if (gnii_cqe_type(entry) == GNI_CQ_EVENT_TYPE_POST && gnii_cqe_engine(entry) != GNII_CQE_ENGINE_CE)
+        return complete(cq, gnii_cqe_tid_of_program(entry), gnii_cqe_status(entry), descr_out);
+    *descr_out = NULL;
+    return GNI_RC_DESCRIPTOR_ERROR;
+}
+
 gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data, gni_post_descriptor_t **post_descr)
 {
     struct gnii_cq *cq = gnii_cq_find(cq_hndl);
-    uint32_t tid = gnii_cqe_tid_of_program(event_data);
-    gni_return_t rc = GNI_RC_DESCRIPTOR_ERROR;
-    struct gnii_nic *nic;
-    struct gnii_tx *tx;
+    gni_return_t rc;
 
     if (!cq || !post_descr)
         return GNI_RC_INVALID_PARAM;
-    nic = cq->nic;
-    emu_biased_lock(&nic->lock);
-    tx = tid < nic->n_tx ? &nic->tx[tid] : NULL;
-    if (gnii_cqe_type(event_data) == GNI_CQ_EVENT_TYPE_POST && gnii_cqe_engine(event_data) != GNII_CQE_ENGINE_CE &&
-        tx && tx->descr && tx->cq == cq && tx->events_left > tx->events_due) {
-        unsigned status = gnii_cqe_status(event_data);
-
-        *post_descr = tx->descr;
-        tx->descr->status = status;
-        /* LOCAL comes before GLOBAL. */
-        tx->descr->cq_mode_complete = tx->events_left > 1 ? GNI_CQMODE_LOCAL_EVENT : tx->cq_mode;
-        rc = status == GNII_CQE_OK ? GNI_RC_SUCCESS : GNI_RC_TRANSACTION_ERROR;
-        if (--tx->events_left == 0)
-            gnii_tx_give(nic, tid);
-    } else {
-        *post_descr = NULL;
-    }
-    emu_biased_unlock(&nic->lock);
+    emu_biased_lock(&cq->nic->lock);
+    if (gnii_cqe_is_plain_post(event_data))
+        rc = complete(cq, gnii_cqe_tid(event_data), GNII_CQE_OK, post_descr);
+    else
+        rc = complete_any(cq, event_data, post_descr);
+    emu_biased_unlock(&cq->nic->lock);
     return rc;
 }

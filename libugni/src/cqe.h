@@ -98,6 +98,28 @@ static inline gni_cq_entry_t gnii_cqe_post(enum gnii_cqe_engine engine, uint32_t
                          (uint64_t)tid << GNII_CQE_TID_SHIFT | (local_event & GNII_CQE_INST_MASK));
 }
 
+/* Type, engine and status in one word, which compares faster than each of them. */
+static inline uint64_t gnii_cqe_head(gni_cq_entry_t entry)
+{
+    return entry >> GNII_CQE_STATUS_SHIFT;
+}
+
+/* The heads of entries without a failure that nearly all programs get nearly always. */
+#define GNII_CQE_HEAD_FMA     ((uint64_t)GNII_CQE_ENGINE_FMA << (GNII_CQE_ENGINE_SHIFT - GNII_CQE_STATUS_SHIFT))
+#define GNII_CQE_HEAD_BTE     ((uint64_t)GNII_CQE_ENGINE_BTE << (GNII_CQE_ENGINE_SHIFT - GNII_CQE_STATUS_SHIFT))
+#define GNII_CQE_HEAD_OF_POST ((uint64_t)GNII_CQE_ENGINE_REMOTE << (GNII_CQE_ENGINE_SHIFT - GNII_CQE_STATUS_SHIFT))
+#define GNII_CQE_HEAD_SENT                                                                                             \
+    ((uint64_t)GNII_CQE_ENGINE_SMSG << (GNII_CQE_ENGINE_SHIFT - GNII_CQE_STATUS_SHIFT) |                               \
+     GNI_CQ_EVENT_TYPE_SMSG << (GNII_CQE_TYPE_SHIFT - GNII_CQE_STATUS_SHIFT))
+#define GNII_CQE_HEAD_OF_SMSG                                                                                          \
+    (GNII_CQE_HEAD_OF_POST | GNI_CQ_EVENT_TYPE_SMSG << (GNII_CQE_TYPE_SHIFT - GNII_CQE_STATUS_SHIFT))
+
+/* A post that went well, in the form that is not a Gemini's. */
+static inline bool gnii_cqe_is_plain_post(gni_cq_entry_t entry)
+{
+    return gnii_cqe_head(entry) == GNII_CQE_HEAD_FMA || gnii_cqe_head(entry) == GNII_CQE_HEAD_BTE;
+}
+
 /* Completion of a message: type is GNI_CQ_EVENT_TYPE_SMSG or _MSGQ. */
 static inline gni_cq_entry_t gnii_cqe_send(uint64_t type, uint32_t msg_id, unsigned status)
 {

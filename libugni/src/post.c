@@ -30,7 +30,7 @@
 
 static inline bool has_slot(const struct gnii_cq *cq)
 {
-    return cq->in_use < ((cq->nic->modes & GNI_CDM_MODE_DUAL_EVENTS) ? cq->capacity / 2 : cq->capacity);
+    return cq->in_use < cq->posts_max;
 }
 
 /* Is there room for a post: in its source queue, for its entries, and among the transfer slots? */
@@ -184,12 +184,14 @@ static inline struct emu_lane_event remote_event(const struct gnii_ep *ep, const
     return (struct emu_lane_event){ .event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_POST, ep->remote_event) };
 }
 
-static inline bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+static inline __attribute__((always_inline)) bool put(struct gnii_ep *ep, struct emu_lane *lane,
+                                                      const gni_post_descriptor_t *d)
 {
     return emu_lane_put(lane, d->remote_addr, (const void *)(uintptr_t)d->local_addr, d->length, remote_event(ep, d));
 }
 
-static inline bool get(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d, bool needs_crc)
+static __attribute__((noinline)) bool get(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d,
+                                          bool needs_crc)
 {
     return d->remote_addr % 4 == 0 && d->length % 4 == 0 && local_is_good(ep->nic, d, d->length, true, needs_crc) &&
            emu_lane_get(lane, d->remote_addr, (void *)(uintptr_t)d->local_addr, d->length, remote_event(ep, d));
@@ -205,7 +207,7 @@ static inline void store_word(void *to, uint64_t word, uint64_t width_bytes)
 }
 
 /* One word. */
-static bool amo(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+static __attribute__((noinline)) bool amo(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
 {
     struct emu_amo a = { .operand1 = d->first_operand, .operand2 = d->second_operand };
     uint64_t width_bytes;
@@ -225,11 +227,11 @@ static bool amo(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descri
     return true;
 }
 
-static inline bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+/* A block transfer, or what is not a put. */
+static __attribute__((noinline)) bool operate_other(struct gnii_ep *ep, struct emu_lane *lane,
+                                                    const gni_post_descriptor_t *d)
 {
     switch (d->type) {
-    case GNI_POST_FMA_PUT:
-        return put(ep, lane, d);
     case GNI_POST_RDMA_PUT:
         return local_is_good(ep->nic, d, d->length, false, true) && put(ep, lane, d);
     case GNI_POST_FMA_GET:
@@ -243,8 +245,9 @@ static inline bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_
     }
 }
 
-static inline void push_source(struct gnii_cq *cq, uint32_t tid, const struct gnii_ep *ep,
-                               const gni_post_descriptor_t *d, bool is_block)
+static inline __attribute__((always_inline)) void push_source(struct gnii_cq *cq, uint32_t tid,
+                                                              const struct gnii_ep *ep, const gni_post_descriptor_t *d,
+                                                              bool is_block)
 {
     struct emu_direct *direct = cq->nic->port.direct;
     uint64_t event =
@@ -286,22 +289,26 @@ static inline bool is_ordinary(const struct gnii_ep *ep, const struct gnii_cq *c
 }
 
 /* False: nothing has happened, take the other way, which also says what is wrong. */
-static inline bool post_by_lane(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *d, bool is_block)
+static inline __attribute__((always_inline)) bool post_by_lane(struct gnii_ep *ep, struct gnii_cq *cq,
+                                                               gni_post_descriptor_t *d, bool is_block)
 {
     struct gnii_post_lane *slot = lane_of(ep, &d->remote_mem_hndl);
+    bool must_keep_order = is_ordered(d, is_block);
     bool is_done;
 
     if (!slot)
         return false;
-    if (d->type == GNI_POST_FMA_PUT)
-        emu_lane_expect(&slot->lane, d->remote_addr, (d->cq_mode & GNI_CQMODE_REMOTE_EVENT) != 0);
+    if (!is_block && d->type == GNI_POST_FMA_PUT && (d->cq_mode & GNI_CQMODE_REMOTE_EVENT) != 0)
+        emu_lane_expect(&slot->lane, d->remote_addr, true);
     if (!is_ordinary(ep, cq, d, is_block) || !has_room(cq))
         return false;
     if (is_block && (!slot->crc_is_good || (d->rdma_mode & GNI_RDMAMODE_PHYS_ADDR)))
         return false;
-    slot->lane.gate->is_for_ordered = is_ordered(d, is_block);
-    is_done = operate(ep, &slot->lane, d);
-    slot->lane.gate->is_for_ordered = false;
+    if (must_keep_order)
+        slot->lane.gate->is_for_ordered = true;
+    is_done = !is_block && d->type == GNI_POST_FMA_PUT ? put(ep, &slot->lane, d) : operate_other(ep, &slot->lane, d);
+    if (must_keep_order)
+        slot->lane.gate->is_for_ordered = false;
     if (!is_done)
         return false;
     /* The peer has it all; the rest is our own. */
@@ -343,7 +350,7 @@ gni_return_t gnii_post_start(const struct gnii_post *posts, uint32_t n_posts)
     return rc;
 }
 
-static gni_return_t post_fma(struct gnii_ep *ep, gni_post_descriptor_t *descr)
+static __attribute__((noinline)) gni_return_t post_fma(struct gnii_ep *ep, gni_post_descriptor_t *descr)
 {
     struct gnii_post p;
     gni_return_t rc = gnii_post_set_common(&p, ep, descr, ep->cq);
@@ -353,7 +360,8 @@ static gni_return_t post_fma(struct gnii_ep *ep, gni_post_descriptor_t *descr)
     return rc == GNI_RC_SUCCESS ? gnii_post_start(&p, 1) : rc;
 }
 
-static gni_return_t post_rdma(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr)
+static __attribute__((noinline)) gni_return_t post_rdma(struct gnii_ep *ep, struct gnii_cq *cq,
+                                                        gni_post_descriptor_t *descr)
 {
     struct gnii_post p;
     gni_return_t rc = gnii_post_set_common(&p, ep, descr, cq);

@@ -148,6 +148,7 @@ struct gnii_cq {
     struct emu_cq_consumer consumer;
     uint32_t index; /* in the port */
     uint32_t capacity;
+    uint32_t posts_max;         /* half of that with GNI_CDM_MODE_DUAL_EVENTS */
     uint32_t mode;              /* GNI_CQ_* */
     uint32_t n_eps;             /* end points that use it as source queue */
     uint32_t in_use;            /* posts not resolved and sends not taken: never more than capacity */
@@ -218,9 +219,13 @@ struct gnii_ep {
     uint32_t remote_id;
     uint32_t local_event;
     uint32_t remote_event;
+    /*
+     * Not beside each other: one load of both would have to wait until the processor's stores of each are done, because
+     * two stores are not forwarded to one load.
+     */
     uint32_t outstanding;   /* posts and sends whose entries were not taken */
-    uint32_t unresolved;    /* posts that still have a descriptor to give back */
     struct gnii_smsg *smsg; /* owned, or NULL */
+    uint32_t unresolved;    /* posts that still have a descriptor to give back */
     struct emu_ce_link ce;  /* role in a reduction tree; EMU_CE_LINK_NONE: not told */
 
     bool has_datagram;
