@@ -78,6 +78,13 @@ static uint64_t read_number(const struct emu_setting *setting)
     return value;
 }
 
+static bool is_text(const char *name, const char *value)
+{
+    const char *text = getenv(name);
+
+    return text && strcmp(text, value) == 0;
+}
+
 void emu_settings_read(struct emu_settings *settings_out)
 {
     const struct emu_setting *row = settings; /* numbers are the first rows, in the order of the fields */
@@ -85,6 +92,8 @@ void emu_settings_read(struct emu_settings *settings_out)
 #define READ_NUMBER(field, variable, fallback, min, max, unit, meaning) settings_out->field = read_number(row++);
     EMU_SETTINGS(READ_NUMBER, EMU_SETTING_NO_TEXT)
 #undef READ_NUMBER
+    if (is_text("EMUNIC_MEMORY", "adopt"))
+        settings_out->adopt_limit_bytes = UINT64_MAX;
 
     for (char **entry = environ; entry && *entry; entry++) {
         char name[NAME_MAX_LEN + 1];

@@ -150,15 +150,10 @@ static void refuse(struct emu_regions *r, uint64_t first, uint64_t end)
     r->n_refused++;
 }
 
-static uint64_t limit_of(const struct emu_regions *r)
-{
-    return is_setting("adopt") ? UINT64_MAX : r->port->settings.adopt_limit_bytes;
-}
-
 /* The range to be adopted for [first, end): more of the same mapping, because more of it will be wanted. */
 static bool choose(const struct emu_regions *r, uint64_t first, uint64_t end, uint64_t *first_out, uint64_t *end_out)
 {
-    uint64_t limit = limit_of(r);
+    uint64_t limit = r->port->settings.adopt_limit_bytes;
     struct emu_maps maps;
     struct emu_piece piece;
     bool is_found;
@@ -191,7 +186,7 @@ static const struct emu_region *make_region(struct emu_regions *r, uint64_t firs
     struct emu_region region;
 
     /* What is too large says nothing about its parts: it is not remembered. */
-    if (end - first > limit_of(r))
+    if (end - first > r->port->settings.adopt_limit_bytes)
         return NULL;
     if (r->n == EMU_REGIONS_MAX || was_refused(r, first, end) || have_others_private(r->port))
         return NULL;
