@@ -422,9 +422,9 @@ gni_return_t gnii_ce_post(struct gnii_ep *ep, gni_post_descriptor_t *descr);
 /* Forgets the engines of a NIC handle and results that have not come. NIC lock held. */
 void gnii_ce_drop_all(struct gnii_nic *nic);
 
-/* smsg.c, NIC lock held */
+/* smsg_connect.c, NIC lock held */
 void gnii_smsg_free(struct gnii_ep *ep);
-/* A send has failed: lets the receiver get past its slot. */
+/* smsg.c, NIC lock held. A send has failed: lets the receiver get past its slot. */
 void gnii_smsg_fill_hole(struct gnii_ep *ep, uint64_t stamp);
 
 #endif
