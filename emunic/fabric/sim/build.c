@@ -223,11 +223,20 @@ static void build_routers(struct emu_sim *sim, const uint32_t *n_vcs)
     }
 }
 
-/* Large pages for what will be used of an array by link. */
+/* Large pages for what will be used of an array by link, or by class of traffic and link. */
+static void wish_links_of(const struct emu_sim *sim, void *array, size_t bytes_each, uint32_t n_classes)
+{
+    for (uint32_t i = 0; i < n_classes * sim->n_held; i++) {
+        size_t first = (size_t)(i / sim->n_held) * sim->m->n_links;
+        const struct sim_links *links = &sim->held[i % sim->n_held];
+
+        sim_array_wish(array, (first + links->first) * bytes_each, (first + links->end) * bytes_each);
+    }
+}
+
 static void wish_links(const struct emu_sim *sim, void *array, size_t bytes_each)
 {
-    for (uint32_t i = 0; i < sim->n_held; i++)
-        sim_array_wish(array, sim->held[i].first * bytes_each, sim->held[i].end * bytes_each);
+    wish_links_of(sim, array, bytes_each, 1);
 }
 
 /* Room for the channels, when partitions are known. */
@@ -395,8 +404,9 @@ static int build_times(struct emu_sim *sim)
     /* One router may be two windows ahead of another, and the entries must reach so far back. */
     if (sim->load_period_ps < 2 * (uint64_t)sim->far_ps / (SIM_LOAD_ENTRIES - 4))
         sim->load_period_ps = 2 * (uint64_t)sim->far_ps / (SIM_LOAD_ENTRIES - 4);
-    sim->loads = sim_array(NULL, 0, sim_load_index(sim->m->n_links, 0) * sizeof(*sim->loads));
-    return !sim->loads ? -ENOMEM : 0;
+    sim->loads = sim_array(NULL, 0, sim_load_index(sim, 0, EMU_TRAFFIC_CLASSES) * sizeof(*sim->loads));
+    sim->past_loads = sim_array(NULL, 0, sim_load_index(sim, 0, EMU_TRAFFIC_CLASSES) * sizeof(*sim->past_loads));
+    return !sim->loads || !sim->past_loads ? -ENOMEM : 0;
 }
 
 /* Does it matter what else an input port has just done? */
@@ -508,7 +518,8 @@ static void wish_pages(struct emu_sim *sim)
     wish_links(sim, sim->ports, sizeof(*sim->ports));
     wish_links(sim, sim->sent, each * sizeof(*sim->sent));
     wish_links(sim, sim->wanted, each * sizeof(*sim->wanted));
-    wish_links(sim, sim->loads, EMU_TRAFFIC_CLASSES * sizeof(*sim->loads));
+    wish_links_of(sim, sim->loads, sizeof(*sim->loads), EMU_TRAFFIC_CLASSES);
+    wish_links_of(sim, sim->past_loads, sizeof(*sim->past_loads), EMU_TRAFFIC_CLASSES);
 }
 
 /* Whose routers are which, and their numbers. */
@@ -653,6 +664,7 @@ void emu_sim_destroy(struct emu_sim *sim)
     sim_array_free(sim->nics);
     sim_array_free(sim->drained_ps);
     sim_array_free(sim->loads);
+    sim_array_free(sim->past_loads);
     sim_array_free(sim->routers);
     sim_array_free(sim->heads);
     free(sim->mark_members);

@@ -27,7 +27,7 @@
 #define SIM_LINKS_MAX    (1u << 24)
 #define SIM_RATE_SHIFT   20
 #define SIM_LOAD_ENTRIES 28
-#define SIM_LOAD_BITS    24 /* of the units in struct sim_load.latest */
+#define SIM_LOAD_BITS    24 /* of the units in sim->loads */
 #define SIM_LOAD_MASK    ((UINT64_C(1) << SIM_LOAD_BITS) - 1)
 #define SIM_WAYS_MOSTLY  4   /* or less, of a head: one line */
 #define SIM_ROUTER_BATCH 16  /* that decide one after another when what they need has been fetched */
@@ -69,12 +69,10 @@ struct out_link {
 };
 static_assert(sizeof(struct out_link) == 64, "one line: all that a decision looks at of an idle link");
 
-/* Units that wait for a link out of a router, or are on it and not yet credited, of one class of traffic. */
-struct sim_load {
-    uint64_t latest;                 /* period, 1 added, << SIM_LOAD_BITS | units */
-    uint16_t past[SIM_LOAD_ENTRIES]; /* at the ends of those before: the ones since it changed last are not written */
+/* Of a load at the ends of past periods: of the ones since it changed last nothing is written. */
+struct sim_past_load {
+    uint16_t units[SIM_LOAD_ENTRIES];
 };
-static_assert(sizeof(struct sim_load) == 64, "one line");
 
 enum {
     OUT_IS_UP = 1 << 0,
@@ -365,7 +363,11 @@ struct emu_sim {
     uint64_t *mark_members; /* of large routers: channels that share each mark, mark_words words of bits */
     uint32_t mark_words;
     struct router *routers;
-    struct sim_load *loads;  /* by link and class of traffic: sim_load_index(); NULL: nobody reads them */
+    /* Units that wait for a link out of a router, or are on it and not yet credited, by class of traffic and link:
+     * sim_load_index(). The period in which it changed last, 1 added, << SIM_LOAD_BITS | units. Routing reads many of
+     * them for each packet, so they lie close, and apart from what is past. NULL: nobody reads them. */
+    uint64_t *loads;
+    struct sim_past_load *past_loads;
     uint64_t load_period_ps; /* of what neighbours know; UINT64_MAX / 2: they know nothing */
     struct nic *nics;
     uint32_t *nic_router;       /* router of each nid */
@@ -692,26 +694,27 @@ uint64_t sim_timer_slot(const struct part *part); /* of the first; UINT64_MAX: n
 
 uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
 uint32_t sim_far_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
-void sim_load_next_period(struct part *part);               /* of slot_ps */
-void sim_load_keep(struct sim_load *load, uint64_t period); /* before it changes in a later period */
+void sim_load_next_period(struct part *part);                                 /* of slot_ps */
+void sim_load_keep(const struct emu_sim *sim, size_t index, uint64_t period); /* before it changes in a later period */
 
-static inline size_t sim_load_index(uint32_t link, uint32_t traffic_class)
+static inline size_t sim_load_index(const struct emu_sim *sim, uint32_t link, uint32_t traffic_class)
 {
-    return (size_t)link * EMU_TRAFFIC_CLASSES + traffic_class;
+    return (size_t)traffic_class * sim->m->n_links + link;
 }
 
 /* So many more units, or less; only if sim->loads, and not of a NIC's link. */
 static inline void sim_load_add(struct part *part, uint32_t link, uint32_t traffic_class, int32_t units)
 {
-    struct sim_load *load = &part->sim->loads[sim_load_index(link, traffic_class)];
-    int64_t now = (int64_t)(load->latest & SIM_LOAD_MASK) + units;
+    size_t index = sim_load_index(part->sim, link, traffic_class);
+    uint64_t *load = &part->sim->loads[index];
+    int64_t now = (int64_t)(*load & SIM_LOAD_MASK) + units;
 
     if (__builtin_expect(part->slot_ps >= part->load_end_ps, 0))
         sim_load_next_period(part);
-    if (load->latest >> SIM_LOAD_BITS != part->load_period)
-        sim_load_keep(load, part->load_period);
+    if (*load >> SIM_LOAD_BITS != part->load_period)
+        sim_load_keep(part->sim, index, part->load_period);
     assert(now >= 0 && now <= (int64_t)SIM_LOAD_MASK);
-    __atomic_store_n(&load->latest, part->load_period << SIM_LOAD_BITS | (uint64_t)now, __ATOMIC_RELEASE);
+    __atomic_store_n(load, part->load_period << SIM_LOAD_BITS | (uint64_t)now, __ATOMIC_RELEASE);
 }
 
 /* Tokens are back; only if sim->loads. */

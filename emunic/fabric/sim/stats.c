@@ -177,7 +177,7 @@ static size_t links_memory(const struct emu_sim *sim)
     size_t n = 0;
 
     if (sim->loads)
-        each += EMU_TRAFFIC_CLASSES * sizeof(*sim->loads);
+        each += EMU_TRAFFIC_CLASSES * (sizeof(*sim->loads) + sizeof(*sim->past_loads));
     if (sim->ports)
         each += sizeof(*sim->ports);
     if (sim->errors)

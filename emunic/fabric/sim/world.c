@@ -176,12 +176,12 @@ void sim_world_take(struct part *part)
 /* ---- loads ---- */
 
 /* At the end of a period that is over, of a link of this process. */
-static uint16_t load_after(const struct sim_load *load, uint64_t period)
+static uint16_t load_after(const struct emu_sim *sim, size_t index, uint64_t period)
 {
-    uint64_t units = load->latest & SIM_LOAD_MASK;
+    uint64_t units = sim->loads[index] & SIM_LOAD_MASK;
 
-    if (load->latest >> SIM_LOAD_BITS > period)
-        return load->past[period % SIM_LOAD_ENTRIES];
+    if (sim->loads[index] >> SIM_LOAD_BITS > period)
+        return sim->past_loads[index].units[period % SIM_LOAD_ENTRIES];
     return units > UINT16_MAX ? UINT16_MAX : (uint16_t)units;
 }
 
@@ -199,7 +199,7 @@ static void pack_loads(const struct emu_sim *sim, struct sim_peer *peer, uint64_
     for (uint64_t period = first; period <= last; period++) {
         for (uint32_t i = 0; i < peer->n_told; i++) {
             for (uint32_t c = 0; c < EMU_TRAFFIC_CLASSES; c++) {
-                uint16_t load = load_after(&sim->loads[sim_load_index(peer->told[i], c)], period);
+                uint16_t load = load_after(sim, sim_load_index(sim, peer->told[i], c), period);
 
                 memcpy(place, &load, sizeof(load));
                 place += sizeof(load);
