@@ -826,6 +826,7 @@ const struct emu_routing emu_routing_dragonfly = {
     .start = start_packet,
     .options = ways_on,
     .dependencies = emu_dragonfly_visit_dependencies,
+    .options_max = BLACK_LINKS,
     .reads_router = true,
     .reads_loads = true,
     .reads_far_loads = true,

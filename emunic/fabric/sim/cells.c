@@ -13,6 +13,7 @@
 #define ARRAY_ALIGN 64
 #define SMALL_PAGE  ((size_t)4 << 10)
 #define LARGE_PAGE  ((size_t)2 << 20)
+#define CELLS_ADDED 64u /* to a free list at a time: memory beyond is not written. Capacities are multiples of it. */
 
 void *sim_grown(void *memory, size_t bytes)
 {
@@ -68,6 +69,16 @@ static char *small_array(size_t bytes)
     return memory + ARRAY_ALIGN;
 }
 
+/* Gives whole pages to another array, so that nobody clears new ones and copies. Returns how many bytes went. */
+static size_t move_pages(char *array, char *old, size_t bytes)
+{
+    bytes = bytes / LARGE_PAGE * LARGE_PAGE;
+    if (bytes == 0 || head_of(array)->mapped_bytes == 0 || head_of(old)->mapped_bytes == 0 ||
+        mremap(old, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, array) == MAP_FAILED)
+        return 0;
+    return bytes;
+}
+
 void *sim_array(void *old, size_t old_bytes, size_t bytes)
 {
     char *array = bytes < LARGE_PAGE ? small_array(bytes) : map_array(bytes);
@@ -75,8 +86,10 @@ void *sim_array(void *old, size_t old_bytes, size_t bytes)
     if (!array)
         return NULL;
     if (old_bytes > 0) {
+        size_t moved = move_pages(array, old, old_bytes);
+
         sim_array_wish(array, 0, bytes);
-        memcpy(array, old, old_bytes);
+        memcpy(array + moved, (char *)old + moved, old_bytes - moved);
     }
     sim_array_free(old);
     return array;
@@ -123,31 +136,47 @@ struct emu_event *sim_place_elsewhere(struct part *part, uint64_t at_ps, enum em
     return event;
 }
 
-void sim_cells_grow(struct part *part)
+static void grow_cells(struct part *part)
 {
     uint32_t old = part->cell_capacity;
     uint32_t capacity = old == 0 ? 1024 : old < 1u << 20 ? old * 2 : old + (1u << 20);
 
     part->cells = array_grown(part->cells, old * sizeof(*part->cells), capacity * sizeof(*part->cells));
-    for (uint32_t i = capacity; i-- > old;) {
-        part->cells[i].next = part->free_cell;
-        part->free_cell = i;
-    }
     part->cell_capacity = capacity;
 }
 
-void sim_options_grow(struct part *part)
+void sim_cells_add(struct part *part)
 {
-    uint32_t stride = part->sim->options_stride;
+    uint32_t first = part->n_cells;
+
+    if (first == part->cell_capacity)
+        grow_cells(part);
+    part->n_cells += CELLS_ADDED;
+    for (uint32_t i = part->n_cells; i-- > first;)
+        sim_cell_free(part, i);
+}
+
+static void grow_options(struct part *part)
+{
     uint32_t old = part->option_capacity;
-    uint32_t capacity = old == 0 ? 256 * stride : old * 2;
+    uint32_t capacity = old == 0 ? 256 * part->sim->options_stride : old * 2;
 
     part->options = array_grown(part->options, old * sizeof(*part->options), capacity * sizeof(*part->options));
-    for (uint32_t i = old; i < capacity; i++)
-        part->options[i].link = part->own_link;
-    for (uint32_t i = capacity; i > old; i -= stride)
-        sim_options_free(part, i - stride);
     part->option_capacity = capacity;
+}
+
+void sim_options_add(struct part *part)
+{
+    uint32_t stride = part->sim->options_stride;
+    uint32_t first = part->n_options;
+
+    if (first == part->option_capacity)
+        grow_options(part);
+    part->n_options += CELLS_ADDED * stride;
+    for (uint32_t i = first; i < part->n_options; i++)
+        part->options[i].link = part->own_link;
+    for (uint32_t i = part->n_options; i > first; i -= stride)
+        sim_options_free(part, i - stride);
 }
 
 struct out_link sim_out_new(const struct emu_sim *sim, uint16_t kind)

@@ -225,7 +225,7 @@ struct part {
     uint64_t far_slot;     /* the slot of far_period */
     uint64_t far_period;   /* of the loads that neighbours know; 0: none yet */
     struct cell *cells;
-    uint32_t n_cells;
+    uint32_t n_cells; /* that have ever been free */
     uint32_t cell_capacity;
     uint32_t free_cell;
     struct in_vc *vcs; /* sim->vcs, if that is there */
@@ -235,6 +235,7 @@ struct part {
         *options; /* of heads, sim->options_stride each. What is beyond the last of a head's is not valid,
                                         * but a way of another or over own_link, so that its link can be looked at. */
     uint32_t option_capacity;
+    uint32_t n_options;    /* that have ever been free */
     uint32_t own_link;     /* some link out of one of its routers */
     uint32_t free_options; /* the first way's link: the next free ones */
     uint32_t *routers;     /* to decide in this slot */
@@ -581,8 +582,8 @@ static inline void sim_look(struct part *part, uint32_t router, uint32_t local)
 
 /* ---- cells.c: packets and options of waiting heads ---- */
 
-void sim_cells_grow(struct part *part);
-void sim_options_grow(struct part *part);
+void sim_cells_add(struct part *part); /* to the free list */
+void sim_options_add(struct part *part);
 uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc);   /* its index, when its first packet comes */
 struct out_link sim_out_new(const struct emu_sim *sim, uint16_t kind); /* without ends */
 void sim_make_outs(struct emu_sim *sim);                               /* of all routers, for those who look at all */
@@ -614,7 +615,7 @@ static inline uint32_t sim_cell_take(struct part *part)
     uint32_t cell;
 
     if (part->free_cell == SIM_NONE)
-        sim_cells_grow(part);
+        sim_cells_add(part);
     cell = part->free_cell;
     part->free_cell = part->cells[cell].next;
     return cell;
@@ -631,7 +632,7 @@ static inline uint32_t sim_options_take(struct part *part)
     uint32_t options;
 
     if (part->free_options == SIM_NONE)
-        sim_options_grow(part);
+        sim_options_add(part);
     options = part->free_options;
     part->free_options = part->options[options].link;
     return options;
