@@ -154,8 +154,6 @@ static void build_in(struct emu_sim *sim, uint32_t id, const struct emu_link *li
         sim->ins[id].flags |= IN_IS_ENTERING;
     else
         sim->ins[id].part = (uint8_t)sim_part_of(sim, link->from.index);
-    if ((sim->outs[id].flags & OUT_IS_OWN) != 0)
-        sim->outs[id].to = sim->ins[id].first_vc;
 }
 
 static int build_link(struct emu_sim *sim, uint32_t id)
@@ -178,6 +176,9 @@ static int build_link(struct emu_sim *sim, uint32_t id)
         build_out(sim, id, &link, kind);
     if (is_in)
         build_in(sim, id, &link, kind);
+    /* Of the others' not even read: pages that have been looked at before they are wished large stay small. */
+    if (is_out && is_in && !is_between_routers(&link))
+        sim->outs[id].to = sim->ins[id].first_vc;
     else if (link.to.kind == EMU_END_NIC)
         sim->ins[id] = (struct in_link){ .kind = kind };
     return hold(sim, id);
@@ -477,6 +478,8 @@ static int make_arrays(struct emu_sim *sim)
     if ((has_ports(sim) && !sim->ports) || !sim->outs || !sim->next_out || !sim->ins || !sim->free_ps ||
         !sim->stalled_ps || !sim->routers || !sim->nics || !sim->nic_router)
         return -ENOMEM;
+    if (!sim->world) /* all of it will be written while links are built */
+        sim_array_wish(sim->ins, 0, m->n_links * sizeof(*sim->ins));
     return 0;
 }
 
