@@ -150,6 +150,8 @@ void sim_plain_look(struct part *part, const struct emu_wheel_list *list)
 
             v->look_slot = 0;
             list_head_if_due(part, v, chunk->events[i].index);
+            if (v->is_listed && v->options == SIM_NONE && !part->sim->is_large)
+                sim_ask_routing(part, v); /* else fetch() does */
         }
     }
 }
@@ -369,20 +371,6 @@ static void fetch(struct part *part, const uint32_t *looks, uint32_t n)
     }
 }
 
-/* The heads among these that have not asked yet. */
-static void ask_routing(struct part *part, const uint32_t *looks, uint32_t n)
-{
-    uint32_t news[SIM_LOOK_BATCH];
-    uint32_t n_new = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        news[n_new] = looks[i];
-        n_new += part->vcs[looks[i]].options == SIM_NONE;
-    }
-    for (uint32_t i = 0; i < n_new; i++)
-        sim_ask_routing(part, &part->vcs[news[i]]);
-}
-
 static __attribute__((noinline)) bool comes_too_slowly(struct part *part, struct in_vc *v, uint32_t link)
 {
     uint64_t at_ps = sim_keeps_up_at(part, v, link);
@@ -504,7 +492,6 @@ void sim_plain_decide(struct part *part)
         batch = part->n_looks - i < SIM_LOOK_BATCH ? part->n_looks - i : SIM_LOOK_BATCH;
         if (sim->is_large)
             fetch(part, &part->looks[i], batch);
-        ask_routing(part, &part->looks[i], batch);
         look_at(&s, &part->looks[i], batch);
     }
     for (uint32_t i = 0; i < part->n_requests; i++)
