@@ -38,6 +38,11 @@ class Setting:
             raise Failed(f"{name}: the machine carried nothing, or with errors (see {links})")
         return output
 
+    def in_virtual_time(self, name, options, *command):
+        """Output of a job that sees the time of the machine that the options name. Computing takes none."""
+        return self._run(name, [self.emunic, "run", "-q", f"--mpi={self.layer}", "-n", str(self.ranks), "--time", "virtual",
+                                "--compute", "none", *options, "--", *command], (0,))
+
     def over_vader(self, name, *command, options=("--mca", "pml", "ob1"), statuses=(0,)):
         """Output of the same job over vader."""
         return self._run(name, [*VADER, "-n", str(self.ranks), *options, *command], statuses)

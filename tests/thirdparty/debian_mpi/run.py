@@ -23,9 +23,10 @@ import mpi4py_suite
 import netpipe
 import nwchem
 import packages
+import printed_figures
 
-PROGRAMS = {"gromacs": gromacs, "hpcc": hpcc, "lammps": lammps, "mpi4py": mpi4py_suite, "netpipe": netpipe,
-            "nwchem": nwchem}
+PROGRAMS = {"figures": printed_figures, "gromacs": gromacs, "hpcc": hpcc, "lammps": lammps, "mpi4py": mpi4py_suite,
+            "netpipe": netpipe, "nwchem": nwchem}
 
 
 def run(args):
@@ -54,7 +55,7 @@ def main():
     parser.add_argument("--machine", default="aries")
     parser.add_argument("--datapath", choices=("auto", "routed"), default="auto")
     parser.add_argument("--layer", choices=("auto", "gni", "portals"), default="auto", help="of emunic run --mpi")
-    parser.add_argument("--whole", action="store_true", help="of mpi4py all tests")
+    parser.add_argument("--whole", action="store_true", help="of mpi4py all tests, of figures all")
     parser.add_argument("--only-installed", action="store_true", help="install nothing")
     parser.add_argument("--limit", type=int, default=300, help="seconds of one job")
     args = parser.parse_args()
