@@ -229,7 +229,8 @@ bool emu_vclock_runs(void)
 {
     const struct emu_vclock *c = clock_of_thread();
 
-    return c && atomic_load_explicit(&c->state, memory_order_relaxed) == EMU_VCLOCK_RUNS;
+    return c && atomic_load_explicit(&c->state, memory_order_relaxed) == EMU_VCLOCK_RUNS &&
+           atomic_load_explicit(&c->call, memory_order_relaxed) != EMU_VCLOCK_CALL_FENCE;
 }
 
 uint64_t emu_vclock_enter(void)

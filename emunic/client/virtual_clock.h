@@ -45,7 +45,10 @@ void emu_vclock_give_back(struct emu_vclock *clock);
 /* Has the calling thread a clock? */
 bool emu_vclock_has_own(void);
 
-/* May it move that clock? Not in a signal handler that has interrupted a request to emunic. */
+/*
+ * May it move that clock? Not in a signal handler that has interrupted a request to emunic, nor in a fence that it has
+ * not come out of: another rank may have ended it already, and how soon is the host's choice.
+ */
 bool emu_vclock_runs(void);
 
 /*

@@ -95,8 +95,11 @@ static void test_who_comes_out_last_is_in_none(void **state)
     begin_fence(&emunic, EMU_VCLOCK_FENCED);
     pthread_join(emunic.thread, NULL);
     assert_int_equal(atomic_load(&own->call), EMU_VCLOCK_CALL_FENCE);
+    /* What waits in the call has the host's time, as it would have while the fence lasts. */
+    assert_false(emu_vclock_runs());
     emu_vclock_fence_end();
     expect_outside();
+    assert_true(emu_vclock_runs());
 }
 
 /* As behind the limit of MPI_Finalize: emunic must not take it for one that is coming out. */
