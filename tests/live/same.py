@@ -12,7 +12,9 @@ Each program runs N times (20; --quick: 5 of some programs), in turn
 - launcher: mpirun, which is the server of PMIx, is stopped again and again, 40 ms each;
 - emunic: so is the job's emunic, and requests to it wait meanwhile (of a job that has one of its own);
 - stalled: processes of the job, one to four at a time, are stopped, up to 60 ms each;
-- narrow: on one core, where Open MPI yields because there are fewer cores than ranks.
+- narrow: on one core, where Open MPI yields because there are fewer cores than ranks;
+- slow (not with --quick): one process at a time is stopped for up to 400 ms, so that the others may be through a fence
+  of the job, or in the next one, before it goes on.
 
 Compared are the output (its lines in any order: ranks write at once), the links by name and bytes (--json), and the
 operations with all their times (--trace). Several jobs of one server begin together (--jobs), started in any order;
@@ -39,6 +41,8 @@ HOGS_PER_CORE = 3
 SERVER_STOP_S = 0.04
 STALL_MAX_S = 0.06
 PAUSE_MAX_S = 0.002
+SLOW_MAX_S = 0.4
+SLOW_PAUSE_MAX_S = 0.05
 
 NIDS = "nids:53,11,10,21,20,7,6,25,24,39,38,57,56,37,36,59,58,15,63,62,33,32,35,45,48,49,46,47,16,17"
 
@@ -54,6 +58,7 @@ PROGRAMS = [
     ("random_datagrams", ["-n", "6", "--ppn", "2", "--machine", "aries"], "tests/live/random_datagrams", ["-s", "3"]),
     ("mpi_suite", ["--mpi", "-n", "4", "--ppn", "2", "--machine", "aries"], "tests/integration/mpi/mpi_suite",
      ["order", "flood", "collectives"]),
+    ("mpi_six", ["--mpi", "-n", "6", "--ppn", "2", "--machine", "aries"], "tests/integration/mpi/mpi_suite", ["order"]),
     ("mpi_pair", ["--mpi", "-n", "2", "--ppn", "1", "--machine", "aries"], "tests/integration/mpi/mpi_suite",
      ["order"]),
     ("mpi_pair_portals", ["--mpi=portals", "-n", "2", "--ppn", "1", "--machine", "aries"],
@@ -77,7 +82,8 @@ GROUPS = [
     ]),
 ]
 QUICK = ("gni_topobw", "gni_allreduce", "two_jobs")
-MODES = ("calm", "launcher", "emunic", "stalled", "loaded", "narrow")
+MODES = ("calm", "launcher", "emunic", "stalled", "loaded", "narrow", "slow")
+QUICK_RUNS = 6
 
 
 def children(pid):
@@ -122,11 +128,13 @@ def disturb(jobs, mode, rng):
         pids = [pid for job in running for pid in children(job.pid)]
         if mode in SERVERS:
             pids, seconds = [pid for pid in pids if SERVERS[mode](pid)], SERVER_STOP_S
+        elif mode == "slow":
+            pids, seconds = rng.sample(pids, min(len(pids), 1)), rng.random() * SLOW_MAX_S
         else:
             pids, seconds = rng.sample(pids, min(len(pids), rng.randint(1, 4))), rng.random() * STALL_MAX_S
         stop_for(pids, seconds)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            running[0].wait(rng.random() * PAUSE_MAX_S)
+            running[0].wait(rng.random() * (SLOW_PAUSE_MAX_S if mode == "slow" else PAUSE_MAX_S))
 
 
 @contextlib.contextmanager
@@ -152,7 +160,7 @@ def run(commands, mode, rng):
         jobs = [stack.enter_context(subprocess.Popen(["timeout", str(LIMIT_S), *command], stdout=out,
                                                      stderr=subprocess.STDOUT))
                 for command, out in zip(commands, outs)]
-        if mode in (*SERVERS, "stalled"):
+        if mode in (*SERVERS, "stalled", "slow"):
             disturb(jobs, mode, rng)
         statuses = [job.wait() for job in jobs]
         texts = []
@@ -246,7 +254,7 @@ def main():
     parser.add_argument("--runs", type=int)
     parser.add_argument("--only", help="of the programs")
     args = parser.parse_args()
-    n_runs = args.runs or (len(MODES) if args.quick else 20)
+    n_runs = args.runs or (QUICK_RUNS if args.quick else 20)
     chosen = [p for p in PROGRAMS + GROUPS if (not args.quick or p[0] in QUICK) and args.only in (None, p[0])]
     good = [is_same(args.build.resolve(), program, n_runs) for program in chosen]
     return 0 if all(good) else 1
