@@ -9,8 +9,9 @@ examples/gni_topobw go over all nodes one after another, in the order of their n
 LOW of the median of its class (direction, kind of link, sharing). The Geminis that account for all low pairs are named,
 and so are those that account for all lines of the watcher's log. Both have to be the two planted.
 
-Without --quick the machine has 9600 Geminis: 200 jobs of a cabinet's 96 ranks. Larger jobs fit, but each turn of a rank
-looks at all ranks: 384 of them take 55 s on two cores. --quick, which is what `make check` has, takes a machine of 128.
+Without --quick the machine has 9600 Geminis: 200 jobs of a cabinet's 96 ranks. Larger jobs fit, but in a PMI_Barrier
+each rank reads a word of each other rank from PMIx, in whatever time: jobs of 384 ranks take 55 s on two cores.
+--quick, which is what `make check` has, takes a machine of 128.
 Pairs whose ends are in two jobs are not measured; those of a cabinet are along Y and Z. Nothing random enters. Status
 1: other Geminis are named, or a job failed.
 """
