@@ -175,27 +175,15 @@ static void arrived(void *ctx, struct emu_nic_model *nm, const struct emu_nic_ev
     go_on(run, nm, rank, e->at_ps);
 }
 
-static uint32_t longest_message(const struct cmp_program *program)
-{
-    uint32_t longest = 0;
-
-    for (uint32_t i = 0; i < program->n_steps; i++) {
-        if (program->steps[i].bytes > longest)
-            longest = program->steps[i].bytes;
-    }
-    return longest;
-}
-
 static int run_all(struct cug *c, struct run *run)
 {
-    const struct emu_nic_setup setup = cug_setup_for(c, longest_message(run->program));
     const struct emu_nic_program callbacks = { run, completed, arrived };
     struct emu_nic_model *nm;
-    int r = emu_nic_model_create(&setup, &callbacks, &nm);
+    int r = emu_nic_model_create(&c->setup, &callbacks, &nm);
 
     if (r < 0)
         return r;
-    run->host = &setup.host;
+    run->host = &c->setup.host;
     for (uint32_t rank = 0; rank < run->n; rank++)
         enter_step(run, nm, rank, 0);
     if (run->error == 0)

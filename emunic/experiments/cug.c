@@ -11,7 +11,8 @@
  *
  * A message shorter than host.duplex_bytes_min does not pay the host's duplex cost: the source sees the ratio of one-
  * way to swap bandwidth step from 50 % to 60 % at 32 KB on the XD1 (spec/machines.md XD1-4), which a cost that all
- * messages pay cannot give. We take the step as the change from eager copies to the NIC's own transfers.
+ * messages pay cannot give. We take the step as the change from eager copies to the NIC's own transfers. The NIC model
+ * asks each operation for its size.
  */
 #include "emunic/experiments/cug.h"
 
@@ -60,15 +61,6 @@ void cug_close(struct cug *c)
     c->m = NULL;
 }
 
-struct emu_nic_setup cug_setup_for(const struct cug *c, uint32_t bytes)
-{
-    struct emu_nic_setup setup = c->setup;
-
-    if (bytes < setup.host.duplex_bytes_min)
-        setup.host.duplex_share = 0;
-    return setup;
-}
-
 static bool has_failed(struct cug *c, int r)
 {
     if (r < 0 && c->error == 0) {
@@ -96,11 +88,10 @@ static struct emu_nic_pingpong pingpong_of(enum cug_api api, struct emu_nic_proc
 
 double cug_one_way_us(struct cug *c, enum cug_api api, struct emu_nic_proc a, struct emu_nic_proc b, uint32_t bytes)
 {
-    const struct emu_nic_setup setup = cug_setup_for(c, bytes);
     const struct emu_nic_pingpong p = pingpong_of(api, a, b, bytes);
     struct emu_nic_pingpong_result result;
 
-    if (c->error != 0 || has_failed(c, emu_nic_pingpong(&setup, &p, &result)))
+    if (c->error != 0 || has_failed(c, emu_nic_pingpong(&c->setup, &p, &result)))
         return NAN;
     return (double)result.latency_ps * 1e-6;
 }
@@ -112,11 +103,10 @@ double cug_uni(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint
 
 double cug_bi(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint32_t bytes)
 {
-    const struct emu_nic_setup setup = cug_setup_for(c, bytes);
     const struct emu_nic_pingpong p = pingpong_of(CUG_MPI, a, b, bytes);
     struct emu_nic_exchange_result result;
 
-    if (c->error != 0 || has_failed(c, emu_nic_exchange(&setup, &p, &result)))
+    if (c->error != 0 || has_failed(c, emu_nic_exchange(&c->setup, &p, &result)))
         return NAN;
     return result.mbytes_per_s;
 }
@@ -246,7 +236,6 @@ static int run_swaps(const struct emu_nic_setup *setup, struct swap_run *run, co
 struct cug_rates cug_swaps(struct cug *c, const struct emu_nic_pair *pairs, size_t n_pairs, uint32_t bytes,
                            double *rates)
 {
-    const struct emu_nic_setup setup = cug_setup_for(c, bytes);
     struct cug_rates result = { .min = NAN, .max = NAN, .sum = NAN };
     double *own_rates = calloc(n_pairs, sizeof(*own_rates));
     struct swap_run run = { .bytes = bytes };
@@ -257,7 +246,7 @@ struct cug_rates cug_swaps(struct cug *c, const struct emu_nic_pair *pairs, size
     if (c->error != 0)
         goto out;
     if (own_rates && run.swappers)
-        r = run_swaps(&setup, &run, pairs, n_pairs, (uint64_t)alone_ps, own_rates);
+        r = run_swaps(&c->setup, &run, pairs, n_pairs, (uint64_t)alone_ps, own_rates);
     if (has_failed(c, r))
         goto out;
     result = (struct cug_rates){ .min = own_rates[0], .max = own_rates[0] };

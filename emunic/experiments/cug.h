@@ -36,9 +36,6 @@ struct cug {
 int cug_open(struct emu_exp *x, const char *spec, struct cug *c_out);
 void cug_close(struct cug *c); /* of one that was opened, or all zero */
 
-/* That of a run with messages of this size. */
-struct emu_nic_setup cug_setup_for(const struct cug *c, uint32_t bytes);
-
 /* Half a ping-pong, us. NAN after a failure. */
 double cug_one_way_us(struct cug *c, enum cug_api api, struct emu_nic_proc a, struct emu_nic_proc b, uint32_t bytes);
 /* The same as bandwidth, 10^6 bytes/s. */

@@ -237,13 +237,22 @@ static inline uint64_t tile_time(const struct emu_nic_model *nm, uint32_t units)
     return time_of(((uint64_t)units * nm->format.flit_bits + 7) / 8, nm->host.tile_kbs);
 }
 
-/* A transfer through the interface, one way. Its load on the other way only counts while that is busy. */
+/* Part of a transfer's time, in 1/100000, that one the other way pays: none if the operation is a short one. */
+static inline uint32_t duplex_share_of(const struct emu_node_params *host, uint32_t bytes)
+{
+    return bytes < host->duplex_bytes_min ? 0 : host->duplex_share;
+}
+
+/*
+ * A packet of an operation of so many bytes through the interface, one way. Its load on the other way only counts while
+ * that is busy.
+ */
 static inline uint64_t cross_interface(const struct emu_nic_model *nm, uint64_t *way_ps, uint64_t *other_ps,
-                                       uint64_t at_ps, uint32_t payload)
+                                       uint64_t at_ps, uint32_t payload, uint32_t bytes)
 {
     uint64_t cost = interface_time(nm, payload);
 
-    *other_ps += cost * nm->host.duplex_share / 100000;
+    *other_ps += cost * duplex_share_of(&nm->host, bytes) / 100000;
     return cost == 0 ? at_ps : serve(way_ps, at_ps, cost);
 }
 

@@ -14,7 +14,7 @@
  * issue + out + H hops + in + write (spec/machines.md 2.3) plus the time of its bytes, and long transfers run at the
  * rate of their slowest server, or at window / round trip. The interface has a server each way; a transfer occupies the
  * other way for duplex_percent of its own time (read requests, acknowledgements of the bus), which is what makes both
- * ways together slower than twice one way.
+ * ways together slower than twice one way. Operations shorter than duplex_bytes_min do not.
  *
  * A block transfer has a channel, whose packets are bte_mbs apart; several channels share the stages behind it.
  *
@@ -235,7 +235,7 @@ static int post_local(struct emu_nic_model *nm, struct node *n, uint32_t from, c
         proc->core_ps = start + (is_message ? 0 : gap_of(host, spec));
     /* What is under way cannot be told: this one pays for both. */
     if (!host->local_is_shared && n->copy_ps[!way] > start)
-        cost += smaller(cost, n->copy_ps[!way] - start) * host->duplex_share / 100000;
+        cost += smaller(cost, n->copy_ps[!way] - start) * duplex_share_of(host, spec->bytes) / 100000;
     end = serve(&n->copy_ps[way], start, cost);
     emu_nic_await(nm, n, end + (is_message ? 0 : host->local_ps), &p);
     if (is_begun_first(nm, spec)) {

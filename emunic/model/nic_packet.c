@@ -75,12 +75,12 @@ static uint32_t interface_of(const struct emu_nic_model *nm, uint32_t proc)
 }
 
 /* Stages of a packet out of the node; returns when it may enter the network. */
-static uint64_t send_stages(struct emu_nic_model *nm, struct node *n, uint32_t proc, uint64_t at_ps, uint32_t payload,
-                            uint32_t units)
+static uint64_t send_stages(struct emu_nic_model *nm, struct node *n, const struct op *op, uint64_t at_ps,
+                            uint32_t payload, uint32_t units)
 {
     struct tiles *tiles = tiles_of(nm, n->nid);
-    uint32_t i = interface_of(nm, proc);
-    uint64_t t = cross_interface(nm, &n->out_ps[i], &n->in_ps[i], at_ps, payload);
+    uint32_t i = interface_of(nm, op->proc);
+    uint64_t t = cross_interface(nm, &n->out_ps[i], &n->in_ps[i], at_ps, payload, op->spec.bytes);
 
     if (payload > 0)
         t = serve(&n->packet_out_ps, t, nm->packet_gap_ps);
@@ -163,7 +163,7 @@ static bool next_request(struct emu_nic_model *nm, struct node *n, uint64_t now_
     p->mode = (uint8_t)(op->spec.has_mode ? op->spec.mode : nm->mode);
     p->order_key = op->order_key + op->n_sent;
     p->tag = pack(&tag);
-    p->created_ps = send_stages(nm, n, op->proc, t, payload, p->units);
+    p->created_ps = send_stages(nm, n, op, t, payload, p->units);
     n->counters.request_packets++;
     n->counters.request_units += p->units;
     n->counters.payload_sent += payload;
@@ -307,7 +307,7 @@ static void free_assembly(struct node *n, struct assembly *a)
 
 /* Stages of a payload into host memory; returns when the interface has it. */
 static uint64_t receive_stages(struct emu_nic_model *nm, struct node *n, uint32_t proc, uint64_t at_ps,
-                               uint32_t payload)
+                               uint32_t payload, uint32_t bytes)
 {
     uint32_t i = interface_of(nm, proc);
 
@@ -315,7 +315,7 @@ static uint64_t receive_stages(struct emu_nic_model *nm, struct node *n, uint32_
         return at_ps;
     n->counters.payload_received += payload;
     at_ps = serve(&n->packet_in_ps, at_ps, nm->packet_gap_ps);
-    return cross_interface(nm, &n->in_ps[i], &n->out_ps[i], at_ps, payload);
+    return cross_interface(nm, &n->in_ps[i], &n->out_ps[i], at_ps, payload, bytes);
 }
 
 /* The interrupt for a header: the core matches it. */
@@ -350,7 +350,7 @@ static void send_reply(struct emu_nic_model *nm, struct node *n, const struct em
     a.units = (uint16_t)(nm->format.response_header_flits + emu_data_flits(&nm->format, payload));
     if (a.units == 0)
         a.units = 1;
-    a.ready_ps = cross_interface(nm, &n->out_ps[i], &n->in_ps[i], at_ps, payload);
+    a.ready_ps = cross_interface(nm, &n->out_ps[i], &n->in_ps[i], at_ps, payload, tag.bytes);
     if (payload > 0)
         a.ready_ps = serve(&n->packet_out_ps, a.ready_ps, nm->packet_gap_ps);
     a.ready_ps += nm->host.read_ps;
@@ -517,7 +517,7 @@ static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu
             a->match_ps = interrupt(n, tag->dst_proc, at_ps, nm->host.interrupt_ps);
         at_ps = later(at_ps, a->match_ps);
     }
-    t = receive_stages(nm, n, tag->dst_proc, at_ps, payload);
+    t = receive_stages(nm, n, tag->dst_proc, at_ps, payload, tag->bytes);
     if (tag->type == TYPE_AMO)
         t = serve(&n->amo_ps, t, nm->amo_ps);
     send_ack(nm, n, p, *tag, t);
@@ -595,7 +595,7 @@ static void take_answer(struct emu_nic_model *nm, struct node *n, const struct t
     if (tag->type == TYPE_REPLY) {
         uint32_t payload = op->type == TYPE_AMO_FETCH ? tag->bytes : reply_payload(nm, tag);
 
-        t = receive_stages(nm, n, op->proc, at_ps, payload);
+        t = receive_stages(nm, n, op->proc, at_ps, payload, op->spec.bytes);
     }
     close_window(nm, n, t);
     if (tag->type == TYPE_REPLY)
