@@ -108,9 +108,8 @@ static bool is_along(const struct emu_machine *m, const struct emu_route *route,
     return *path == '\0';
 }
 
-/* The first node that is so far from node 0; with `is_only` by each shortest route. -ENOENT: there is none. */
-static int find_peer(const struct emu_machine *m, const char *path, bool is_only, uint32_t *nid_out,
-                     struct emu_route *route_out)
+int probe_find_peer(const struct emu_machine *m, const char *path, bool is_only, uint32_t *nid_out,
+                    struct emu_route *route_out)
 {
     *nid_out = emu_machine_n_nodes(m) - 1;
     if (strcmp(path, "last") == 0)
@@ -289,7 +288,7 @@ static double measure_packets(struct emu_exp *x, const struct emu_machine *m, co
     f.mode = row->what == PROBE_DETOUR ? row->mode : row->what == PROBE_SPREAD ? 0 : EMU_MODE_IN_ORDER;
     if (is_filling(row->what))
         f.n = UINT32_MAX;
-    if (find_peer(m, row->path, row->what == PROBE_DETOUR, &f.dst, &route) < 0 ||
+    if (probe_find_peer(m, row->path, row->what == PROBE_DETOUR, &f.dst, &route) < 0 ||
         emu_sim_create(m, NULL, &traffic, &options, &sim) < 0)
         return NAN;
     if (row->what == PROBE_REPEATED || row->what == PROBE_MISSED)
@@ -358,7 +357,7 @@ static double measure_program(struct emu_exp *x, const struct emu_machine *m, co
         return 1e-6 * emu_nic_amo_rate(&setup, row->n, sizeof(uint64_t), false, ATOMICS);
     if (strcmp(row->path, "node") == 0)
         p.b.proc = 1;
-    else if (find_peer(m, row->path, false, &p.b.nid, &route) < 0)
+    else if (probe_find_peer(m, row->path, false, &p.b.nid, &route) < 0)
         return NAN;
     if (row->what == PROBE_OPERATION)
         return emu_nic_pingpong(&setup, &p, &pingpong) < 0 ? NAN : 1e-3 * (double)pingpong.latency_ps;

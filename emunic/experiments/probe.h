@@ -15,6 +15,7 @@
 #define EMUNIC_EXPERIMENTS_PROBE_H
 
 #include "emunic/experiments/experiment.h"
+#include "emunic/fabric/route.h"
 #include "emunic/fabric/sim/routing.h"
 #include "emunic/model/nic_model.h"
 
@@ -54,6 +55,10 @@ struct probe_row {
     double tol;    /* 0: 0.5 % */
     bool is_least; /* `src` or more */
 };
+
+/* The first node that is so far from node 0; with `is_only` by each shortest route. -ENOENT: there is none. */
+int probe_find_peer(const struct emu_machine *m, const char *path, bool is_only, uint32_t *nid_out,
+                    struct emu_route *route_out);
 
 /* Reports them, of kind S; the last one has no name. What emu_exp_machine() returns. */
 int probe_report(struct emu_exp *x, const char *machine, const struct probe_row *rows);

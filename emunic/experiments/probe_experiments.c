@@ -12,7 +12,9 @@
  * by just these clocks; no tolerance was widened. 0.5 % is what is left of rounding, of clocks in programs and of the
  * first packets of a stream.
  */
+#include "emunic/experiments/contest.h"
 #include "emunic/experiments/probe.h"
+#include "emunic/experiments/singles.h"
 
 /* A NIC that takes a packet in some 100 us. */
 #define STUCK         "nic.drain_cycles=100000"
@@ -274,7 +276,12 @@ static const struct probe_row tree[] = {
 
 int emu_probe_xc(struct emu_exp *x)
 {
-    return probe_report(x, "aries", aries);
+    int r = probe_report(x, "aries", aries);
+
+    r = r < 0 ? r : contest_xc(x);
+    r = r < 0 ? r : single_load_period(x);
+    r = r < 0 ? r : single_reductions(x);
+    return r < 0 ? r : single_named_node(x);
 }
 
 int emu_probe_titan(struct emu_exp *x)
@@ -298,7 +305,10 @@ int emu_probe_xt3(struct emu_exp *x)
 
 int emu_probe_bgl(struct emu_exp *x)
 {
-    return probe_report(x, "bluegene-l", bgl);
+    int r = probe_report(x, "bluegene-l", bgl);
+
+    r = r < 0 ? r : contest_bgl(x);
+    return r < 0 ? r : single_under_way(x);
 }
 
 int emu_probe_x1(struct emu_exp *x)
@@ -310,12 +320,14 @@ int emu_probe_xd1(struct emu_exp *x)
 {
     int r = probe_report(x, "xd1", xd1_node);
 
-    return r < 0 ? r : probe_report(x, "xd1", xd1);
+    r = r < 0 ? r : probe_report(x, "xd1", xd1);
+    return r < 0 ? r : single_ports(x, "xd1", "external_ports");
 }
 
 int emu_probe_xd1_tree(struct emu_exp *x)
 {
     int r = probe_report(x, "xd1-fat-tree", xd1_node);
 
-    return r < 0 ? r : probe_report(x, "xd1-fat-tree", tree);
+    r = r < 0 ? r : probe_report(x, "xd1-fat-tree", tree);
+    return r < 0 ? r : single_ports(x, "xd1-fat-tree", "topology.chassis");
 }
