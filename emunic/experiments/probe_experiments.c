@@ -59,6 +59,9 @@ static const struct probe_row aries[] = {
     { "detour_behind_a_hop", PROBE_DETOUR, "green blue",
       DETOUR_GROUPS ",routing.far_percent=1,routing.threshold_flits=69", .mode = EMU_MODE_ADAPTIVE_1, .src = 12 + 2 * 9,
       .tol = 0.04 }, /* one more if both ways that are tried lead to the same group */
+    /* The source hears of the second output, whose router keeps to its way: as to another group. */
+    { "detour_by_news", PROBE_DETOUR, "green blue", DETOUR_GROUPS ",routing.adaptive_0.add_flits_per_hop=10000",
+      .src = 12 + 2 * 8, .tol = 0.04 },
     { "missed", PROBE_MISSED, "green", .n = 200, .src = 1048576, .tol = 0.6 }, /* some 20 of them */
     /* issue, interface, NIC, tiles, out, network; tiles, in, NIC, interface, write. */
     { "put", PROBE_OPERATION, "", .n = 64, .src = 237 + 5.5 + 6.25 + 4 + 100 + 5.14 + 4 + 100 + 6.25 + 5.5 + 237 },
