@@ -192,6 +192,15 @@ class Figure:
     def row(self):
         return "| " + " | ".join(self.cells()) + " |"
 
+    def revised(self):
+        """Cells of the table of what was revised, or None."""
+        if not self.before:
+            return None
+        b = self.before
+        return [self.line["id"], self.cells()[1], f"{b[0]['tol']} {source_of(b[0])}", span([x["got"] for x in b]),
+                "FAIL" if any(x["verdict"] == "FAIL" for x in b) else "PASS", f"{self.line['tol']} {self.source}",
+                cell(b[0]["text"])]
+
 
 def source_of(line):
     text = number(line["src"])
@@ -201,12 +210,12 @@ def source_of(line):
 class Kept:
     """A row of a page before."""
 
-    def __init__(self, machine, cells, whys):
+    def __init__(self, machine, cells, whys, revised):
         self.machine = machine
         self.line = {"id": cells[0], "metric": cells[1].replace(" ", "_"), "kind": cells[5][0], "class": cells[6]}
         self.own_cells = cells
         self.run = cells[8]
-        self.before = []
+        self.own_revised = revised
         self.whys = whys
 
     @property
@@ -219,15 +228,35 @@ class Kept:
     def row(self):
         return "| " + " | ".join(self.own_cells) + " |"
 
+    def revised(self):
+        return self.own_revised
+
+
+ROW_ID = re.compile(r"[A-Z0-9]+-[A-Z0-9]+[a-z]*$")
+REVISED = "Bounds and readings of ours that were revised"
+
+
+def cells_of(text):
+    return [part.strip() for part in re.split(r"(?<!\\)\|", text.strip())[1:-1]]
+
+
+def revised_of(page):
+    """{(id, figure): cells} of the table of what was revised."""
+    _, _, rest = page.partition(f"## {REVISED}\n")
+    rows = (cells_of(text) for text in rest.partition("\n## ")[0].splitlines())
+    return {(cells[0], cells[1]): cells for cells in rows if len(cells) == 7 and ROW_ID.match(cells[0])}
+
 
 def rows_of(page):
     """Machine's heading and cells of each figure on a page, and the reasons of those that fail."""
     rows, whys, heading = [], {}, ""
     for text in page.splitlines():
-        cells = [part.strip() for part in re.split(r"(?<!\\)\|", text.strip())[1:-1]]
+        cells = cells_of(text)
         if text.startswith("## "):
             heading = text[3:]
-        elif len(cells) in (7, 9) and re.match(r"[A-Z0-9]+-[A-Z0-9]+[a-z]*$", cells[0]):
+        elif heading == REVISED:
+            continue
+        elif len(cells) in (7, 9) and ROW_ID.match(cells[0]):
             rows.append((heading, cells))
         elif text.startswith("- ") and ": " in text:
             name, why = text[2:].split(": ", 1)
@@ -252,6 +281,7 @@ def kept_figures(page, figures, experiments, dropped, old_run):
     by_id = {e["id"]: e for e in experiments}
     now = {(f.line["id"], f.cells()[1]): f for f in figures}
     rows, whys = rows_of(page)
+    revised = revised_of(page)
     for heading, cells in rows:
         experiment = by_id.get(re.sub(r"(?<=\d)[a-z]+$", "", cells[0]))
         run = cells[8] if len(cells) == 9 else old_run
@@ -266,7 +296,7 @@ def kept_figures(page, figures, experiments, dropped, old_run):
                  else LETTERS.get(experiment["classes"][place]))
         why = whys.get(f"{cells[0]} {cells[1]}")
         yield Kept(names[heading], [*cells[:6], klass, cells[7] if len(cells) == 9 else cells[6], run],
-                   [why] if why else [])
+                   [why] if why else [], revised.get((cells[0], cells[1])))
 
 
 def with_kept(figures, kept):
@@ -414,17 +444,14 @@ def write_report(result, figures, ledger, out):
           "the machine files with a source or as a choice [OUR].")
     write()
     tuned(ledger, write)
-    revised = [f for f in figures if f.before]
+    revised = [f.revised() for f in figures if f.revised()]
     if revised:
-        write("## Bounds and readings of ours that were revised")
+        write(f"## {REVISED}")
         write()
         write("| id | figure | before | ours | verdict before | now | reason |")
         write("|---|---|---|---|---|---|---|")
-        for f in revised:
-            b = f.before
-            write(f"| {f.line['id']} | {f.cells()[1]} | {b[0]['tol']} {source_of(b[0])} "
-                  f"| {span([x['got'] for x in b])} | {'FAIL' if any(x['verdict'] == 'FAIL' for x in b) else 'PASS'} "
-                  f"| {f.line['tol']} {f.source} | {cell(b[0]['text'])} |")
+        for cells in revised:
+            write("| " + " | ".join(cells) + " |")
         write()
     for machine in dict.fromkeys(f.machine for f in figures):
         machine_table([f for f in figures if f.machine == machine], MACHINES.get(machine, machine), write)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that docs/generated/fidelity.md is of these experiments: ids, sources' figures, units, tolerances, kinds and
-classes; that its counts by class are those of its rows; that its parameters are those of the ledger.
+classes; that its counts by class are those of its rows; that its parameters are those of the ledger; that a figure with
+another verdict before is in the table of what was revised.
 
     page.py EMUNIC PAGE     one line per finding; status 1 if there are any
     page.py --self-test     tries the check on pages with known faults
@@ -10,6 +11,7 @@ The ids are compared for all experiments. Figures are compared for those that co
 reduced size, which takes ten seconds; our own values are not compared. `make fidelity` writes the page.
 """
 
+import io
 import json
 import pathlib
 import subprocess
@@ -47,6 +49,22 @@ def lead_findings(page, ledger):
     for line in lead(page) + lines:
         if line and line not in page.splitlines():
             yield f"not on the page: {line}"
+
+
+def revised_findings(page):
+    """A figure that had another verdict before stands in the table that says why."""
+    revised = fidelity.revised_of(page)
+    for _, cells in fidelity.rows_of(page)[0]:
+        if "(before:" in cells[-2] and (cells[0], cells[1]) not in revised:
+            yield f"not in the table of what was revised: {cells[0]} {cells[1]}"
+
+
+def kept_after(page, experiments, figures):
+    """The page after a run of these figures that keeps the page's."""
+    figures = fidelity.with_kept(figures, fidelity.kept_figures(page, figures, experiments, [], "full v"))
+    out = io.StringIO()
+    fidelity.write_report({}, figures, [], out)
+    return out.getvalue()
 
 
 def findings(experiments, result, page):
@@ -107,6 +125,29 @@ def self_test():
         if bool(found) != is_bad:
             print(f"self-test: {found} in the counts of: {page}")
             status = 1
+    return status | self_test_of_revised(line)
+
+
+def self_test_of_revised(line):
+    """A page with a figure that was revised, kept twice: once while another experiment runs, once while nothing does."""
+    status = 0
+    before = {"verdict": "FAIL", "got": 5, "tol": "exact", "src": 4, "text": "bound of ours | revised"}
+    result = {"mode": "full", "version": "v",
+              "experiments": [{"id": "A-1", "machine": "aries", "lines": [line | {"before": before}]}]}
+    other = {"mode": "full", "version": "v",
+             "experiments": [{"id": "A-3", "machine": "aries", "lines": [line | {"id": "A-3"}]}]}
+    experiments = [{"id": name, "kinds": "A", "classes": "C", "needs": "analytic"} for name in ("A-1", "A-3")]
+    first = kept_after("", experiments, fidelity.collect(result))
+    second = kept_after(first, experiments, fidelity.collect(other))
+    third = kept_after(second, experiments, [])
+    row = "| A-1a | hops | exact 4 | 5 | FAIL | exact 5 | bound of ours \\| revised |"
+    for page in (first, second, third):
+        if page.splitlines().count(row) != 1 or list(revised_findings(page)):
+            print(f"self-test: what was revised is not on the page once: {page}")
+            status = 1
+    if len(list(revised_findings(first.replace(row, "")))) != 1:
+        print("self-test: a figure that was revised is not missed")
+        status = 1
     return status
 
 
@@ -120,7 +161,8 @@ def main():
     counted = [experiment["id"] for experiment in experiments if experiment["needs"] == "analytic"]
     status = 0
     result = run(emunic, "run", *counted, "--quick", "--quiet")
-    for finding in [*findings(experiments, result, text), *lead_findings(text, about["ledger"])]:
+    for finding in [*findings(experiments, result, text), *lead_findings(text, about["ledger"]),
+                    *revised_findings(text)]:
         print(f"{page}: {finding}; see `make fidelity`")
         status = 1
     return status
