@@ -44,7 +44,7 @@ import time
 
 COMPARED = {"x1": ["CMP-1", "CMP-2"], "xd1": ["CMP-1", "CMP-2"], "xt3": ["CMP-1", "CMP-2"]}
 # Experiments that load a machine which is not their own.
-BORROWED = {"xd1-fat-tree": ["XD1-7", "XD1-8", "AUD-XD1", "KEY-XD1"], "xt3": ["XT3-1", "AUD-XT3"]}
+BORROWED = {"xd1-fat-tree": ["XD1-7", "XD1-8", "AUD-XD1"], "xt3": ["XT3-1", "AUD-XT3"]}
 MACHINES = ("x1", "xd1", "xd1-fat-tree", "xt3", "seastar", "gemini", "aries", "bluegene-l")
 # Runs of tests/live/figures.py, and rows of kind F.
 PROGRAMS = {"aries": ["pingpong", "mpi-aries", "mpi-aries-gni"], "seastar": ["portals"], "xt3": ["mpi-xt3"],
@@ -56,7 +56,8 @@ SKIPPED = {"schema", "name", "topology.kind"}
 ALONE = r"nic\.clock_mhz|hop_wire_ns|frame_overhead_flits"
 LEAF = re.compile(r"( *)([a-z_0-9]+):\s*([^#\s]+)(.*)$")
 LAUNCHED = {"xc_39": ["-n", "4", "--ppn", "2"], "xc_50": ["--mpi=portals", "-n", "2", "--ppn", "1", "--time", "virtual"]}
-# Why neither S nor P feels a parameter: key, machines, class, reason. The first that matches. A row of kind K is fitted.
+# Why neither S nor P feels a parameter: key, machines, class, reason. The first that matches. A row of kind K is fitted, and
+# one of a program has a reason of its own.
 LIMIT, CHOICE, SIZE, OTHER = "limit", "choice", "size", "other"
 CLASSES = {
     "refused": "with another value the machine is not built: the reader holds it against the others",
@@ -66,15 +67,7 @@ CLASSES = {
     SIZE: "the default size or name of a machine; experiments name theirs",
     OTHER: "felt by what did not run here: figures of programs, of another machine, long runs",
 }
-REASONS = (
-    (r"topology\.switch_ports", r".*", LIMIT, "room for the ports that there are; less is refused"),
-    (r"topology\..*", r".*", SIZE, "experiments name the sizes of their machines themselves"),
-    (r"nic\.packet_start_ns", r".*", OTHER, "fitted to BGL-10, which takes 6 s and more"),
-    (r"router\.load_period_clocks", r".*", CHOICE, "how old loads are: its figures are long runs (XC-24)"),
-    (r"router\..*", r".*", CHOICE, "of arbitration: its figures are long runs or orders"),
-    (r"host\.duplex_bytes_min", r"xd1-fat-tree", OTHER, "as xd1, whose figures feel it"),
-    (r"nic\.(fma|bte|ce|outstanding)_.*", r".*", LIMIT, "of uGNI programs; no source of this machine has a figure"),
-)
+REASONS = ()  # today there is none
 # Machine, parameter, an experiment that feels it.
 SAMPLE = (("x1", "host.interface_mbs", "X1-4"), ("xd1", "host.local_mbs", "XD1-3"),
           ("xt3", "links.y.gbps_per_lane", "XT3-4"), ("seastar", "host.packet_gap_ns", "SEASTAR-3"),
@@ -226,8 +219,8 @@ class Sweep:
         self.stages = [[r["id"] for r in cheap[:half]], [r["id"] for r in cheap[half:]]]
         self.good = [figures_of(cheap[:half]), figures_of(cheap[half:])]
         self.good_live = bench.run_live(machine)
-        self.has_values = any(r["id"].startswith(("KEY-", "OWN-")) for r in cheap)
-        self.has_only_values = all(r["id"].startswith(("KEY-", "OWN-")) for r in cheap)
+        self.has_values = any(r["id"].startswith("OWN-") for r in cheap)
+        self.has_only_values = all(r["id"].startswith("OWN-") for r in cheap)
 
     def run_all(self, new_values):
         """Figures of both stages. None: refused."""
@@ -328,9 +321,8 @@ Each number of a machine file that is not 0, changed by 30 % (a whole number by 
 S or P that then fails, at reduced size. A figure fails if it misses its tolerance, or if the machine is refused in the
 middle of its experiment. *own*: only figures OWN- of kind S do. They are measured on packets and held against arithmetic
 on the machine file, so they are no evidence of a machine; they show that the model does what the file says. Where none of
-these feels a parameter, the row names what does: the figure that it was fitted to (K), a figure of structure (A; those
-called KEY- compute the value and are here for that alone), a program in virtual time (live), or nothing; and why: a class,
-and the reason. *refused*: with either value there is no machine. `make mutations` makes the page,
+these feels a parameter, the row names what does: the figure that it was fitted to (K), a figure of structure (A), a
+program in virtual time (live), or nothing; and why: a class, and the reason. *refused*: with either value there is no machine. `make mutations` makes the page,
 `tests/experiments/mutations.py` tells how.
 """
 
