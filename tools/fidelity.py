@@ -358,9 +358,8 @@ def is_own(figure):
 GROUPS = (("S, P, Q: held against the source", lambda f: f.line["kind"] in "SPQ" and not is_own(f)),
           ("OWN-: held against the machine file", is_own),
           ("K: fitted to the source", lambda f: f.line["kind"] == "K"),
-          ("A: structure", lambda f: f.line["kind"] == "A" and not f.line["id"].startswith(("AUD-", "KEY-"))),
-          ("audits", lambda f: f.line["id"].startswith("AUD-")),
-          ("values of the machine files", lambda f: f.line["id"].startswith("KEY-")))
+          ("A: structure", lambda f: f.line["kind"] == "A" and not f.line["id"].startswith("AUD-")),
+          ("audits", lambda f: f.line["id"].startswith("AUD-")))
 
 
 def counts(figures, write):
@@ -409,9 +408,8 @@ counted on the built machine. *Fitted*: a parameter was chosen so that it comes 
 computed from parameters or other figures. Its *kind* is what the source has: A a structure, S a simulated value, P a
 value to predict with parameters fitted elsewhere, Q a shape or an order, K a value to fit to. The first row of the
 first table is the evidence; audits look for deadlock and have no source. The rows OWN- are measured and held against
-arithmetic on the machine file, so they show that the model does what the file says, and nothing of a machine; the rows
-KEY- compute values that no figure feels. Both are here so that no value can change unseen
-([mutations](mutations.md)).""".replace("\n", " ")
+arithmetic on the machine file, so they show that the model does what the file says, and nothing of a machine. They are
+here so that no value can change unseen ([mutations](mutations.md)).""".replace("\n", " ")
 
 RUNS = """A row's last cell names the size of its run and the version of the sources that ran; "-dirty" is
 with changes that were not yet in that version. *Full* runs have three

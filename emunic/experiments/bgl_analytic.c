@@ -10,7 +10,6 @@
 
 #include "emunic/experiments/bgl_run.h"
 #include "emunic/experiments/probe.h"
-#include "emunic/experiments/values.h"
 #include "emunic/fabric/bgl_routing.h"
 #include "emunic/fabric/fault_map.h"
 #include "emunic/fabric/link.h"
@@ -415,8 +414,6 @@ const struct emu_experiment emu_bgl_experiments[] = {
       bgl_run_priority },
     { "BGL-20", "bluegene-l", "F", "-", EMU_EXP_LIVE, "FIFOs, watermarks, checksums of the processor interface", NULL },
     { "AUD-BGL", "bluegene-l", "A", "C", EMU_EXP_ANALYTIC, "deadlock audit of four escape channels", run_audits },
-    { "KEY-BGL", "bluegene-l", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
-      emu_values_bgl },
     { "OWN-BGL", "bluegene-l", "S", "M", EMU_EXP_PACKETS,
       "times, rates and buffers by arithmetic on the machine file (ours)", emu_probe_bgl },
     { 0 },

@@ -5,7 +5,6 @@
 #include "emunic/experiments/xc.h"
 #include "emunic/experiments/loaded.h"
 #include "emunic/experiments/probe.h"
-#include "emunic/experiments/values.h"
 
 const struct emu_experiment emu_xc_experiments[] = {
     { "XC-1", "aries", "K", "K", EMU_EXP_PACKETS, "latency of a put of 8 bytes", emu_xc_put_latency },
@@ -68,8 +67,6 @@ const struct emu_experiment emu_xc_experiments[] = {
       emu_xc_audit },
     { "LOAD-10", "aries", "S", "M", EMU_EXP_PACKETS, "rate of NICs, one way, both ways, incast (ours)",
       emu_aries_nics },
-    { "KEY-XC", "aries", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
-      emu_values_xc },
     { "OWN-XC", "aries", "S", "M", EMU_EXP_PACKETS, "times, rates and buffers by arithmetic on the machine file (ours)",
       emu_probe_xc },
     { 0 },

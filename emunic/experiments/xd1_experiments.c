@@ -20,7 +20,6 @@
 #include "emunic/experiments/loaded.h"
 #include "emunic/experiments/tables.h"
 #include "emunic/experiments/probe.h"
-#include "emunic/experiments/values.h"
 #include "emunic/fabric/direct_connect.h"
 #include "emunic/fabric/fat_tree.h"
 
@@ -391,8 +390,6 @@ const struct emu_experiment emu_xd1_experiments[] = {
       emu_xd1_tree },
     { "AUD-XD1", "xd1", "A", "C", EMU_EXP_ANALYTIC, "deadlock audit of direct connect and fat tree, with faults",
       run_aud_xd1 },
-    { "KEY-XD1", "xd1", "A", "F", EMU_EXP_ANALYTIC, "values that no figure feels, against their arithmetic",
-      emu_values_xd1 },
     { "OWN-XD1", "xd1", "S", "M", EMU_EXP_PACKETS, "times, rates and buffers by arithmetic on the machine file (ours)",
       emu_probe_xd1 },
     { "OWN-TREE", "xd1-fat-tree", "S", "M", EMU_EXP_PACKETS, "the same of the fat tree (ours)", emu_probe_xd1_tree },

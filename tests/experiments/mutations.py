@@ -322,8 +322,8 @@ S or P that then fails, at reduced size. A figure fails if it misses its toleran
 middle of its experiment. *own*: only figures OWN- of kind S do. They are measured on packets and held against arithmetic
 on the machine file, so they are no evidence of a machine; they show that the model does what the file says. Where none of
 these feels a parameter, the row names what does: the figure that it was fitted to (K), a figure of structure (A), a
-program in virtual time (live), or nothing; and why: a class, and the reason. *refused*: with either value there is no machine. `make mutations` makes the page,
-`tests/experiments/mutations.py` tells how.
+program in virtual time (live), or nothing; and why: a class, and the reason. *refused*: with either value there is no
+machine. `make mutations` makes the page, `tests/experiments/mutations.py` tells how.
 """
 
 
