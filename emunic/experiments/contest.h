@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that contend for an output of a router, a row of a table each. A few flows are in the network at once and send
- * as fast as their link lets them, or with one packet under way. How many of each arrive tells how the router chooses,
- * and follows from its parameters by arithmetic, as in probe.h.
+ * Packets that contend for an output of a router, a row of a table each. A few flows are in the network at once and
+ * send as fast as their link lets them, or with one packet under way. How many of each arrive tells how the router
+ * chooses, and follows from its parameters by arithmetic, as in probe.h.
  */
 #ifndef EMUNIC_EXPERIMENTS_CONTEST_H
 #define EMUNIC_EXPERIMENTS_CONTEST_H
