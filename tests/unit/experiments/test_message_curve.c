@@ -43,8 +43,14 @@ static void measure(const struct emu_machine *m, struct curve *c)
     assert_int_equal(c->points[c->n - 1].bytes, EMU_MESSAGE_BYTES_MAX);
 }
 
+/* What is left of the rate both ways from one size to the next: XD1-4 has a step from 50 to 60 % of one way. */
+static double both_left(uint32_t step_bytes, const struct emu_message_point *a, const struct emu_message_point *b)
+{
+    return a->bytes < step_bytes && b->bytes >= step_bytes ? 0.8 : 1;
+}
+
 static void judge_step(const char *spec, const struct emu_message_point *a, const struct emu_message_point *b,
-                       bool swap_is_monotone)
+                       bool swap_is_monotone, uint32_t step_bytes)
 {
     bool is_switch = a->is_rendezvous != b->is_rendezvous;
     double dip = is_switch ? 0.7 : 0.97;
@@ -54,12 +60,12 @@ static void judge_step(const char *spec, const struct emu_message_point *a, cons
     if (swap_is_monotone && b->swap_us < a->swap_us)
         fail_msg("%s: swaps of %u bytes take %g us, of %u bytes %g", spec, a->bytes, a->swap_us, b->bytes, b->swap_us);
     if (b->pingpong_mb_per_s < dip * a->pingpong_mb_per_s || b->stream_mb_per_s < dip * a->stream_mb_per_s ||
-        b->both_mb_per_s < dip * a->both_mb_per_s)
+        b->both_mb_per_s < both_left(step_bytes, a, b) * dip * a->both_mb_per_s)
         fail_msg("%s: a dip from %u to %u bytes", spec, a->bytes, b->bytes);
 }
 
 /* From one power of two to the next one, a change of protocol between them included. */
-static void judge_powers(const char *spec, const struct curve *c)
+static void judge_powers(const char *spec, const struct curve *c, uint32_t step_bytes)
 {
     const struct emu_message_point *a = &c->points[0];
 
@@ -69,7 +75,7 @@ static void judge_powers(const char *spec, const struct curve *c)
         if (!is_power_of_two(b->bytes))
             continue;
         if (b->pingpong_mb_per_s < a->pingpong_mb_per_s || b->stream_mb_per_s < a->stream_mb_per_s ||
-            b->both_mb_per_s < a->both_mb_per_s)
+            b->both_mb_per_s < both_left(step_bytes, a, b) * a->both_mb_per_s)
             fail_msg("%s: %u bytes are slower than %u", spec, b->bytes, a->bytes);
         a = b;
     }
@@ -133,12 +139,13 @@ static void test_curves_rise_from_one_byte_to_four_mebibytes(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
         struct emu_machine *m = load(machines[i].spec);
+        uint32_t step_bytes = emu_machine_node_params(m)->duplex_bytes_min;
         struct curve c;
 
         measure(m, &c);
         for (size_t k = 1; k < c.n; k++)
-            judge_step(machines[i].spec, &c.points[k - 1], &c.points[k], machines[i].swap_is_monotone);
-        judge_powers(machines[i].spec, &c);
+            judge_step(machines[i].spec, &c.points[k - 1], &c.points[k], machines[i].swap_is_monotone, step_bytes);
+        judge_powers(machines[i].spec, &c, step_bytes);
         judge_ends(machines[i].spec, &c, machines[i].one_way, machines[i].both_ways);
         judge_published(m, &c);
         emu_machine_destroy(m);
