@@ -18,7 +18,6 @@
  */
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "emunic/base/barriers.h"
@@ -143,14 +142,6 @@ static struct gnii_nic *make_nic(struct gnii_cdm *cdm)
     return nic;
 }
 
-/* Read once: a search of the environment is a twentieth of a repeated registration. */
-static bool is_cma_only(void)
-{
-    const char *method = getenv("EMUNIC_MEMORY");
-
-    return method && strcmp(method, "cma") == 0;
-}
-
 static gni_return_t attach_nic(struct gnii_cdm *cdm, uint32_t *local_addr, gni_nic_handle_t *nic_hndl)
 {
     struct gnii_nic *nic = make_nic(cdm);
@@ -162,7 +153,6 @@ static gni_return_t attach_nic(struct gnii_cdm *cdm, uint32_t *local_addr, gni_n
     r = emu_port_attach(&nic->port, cdm->ptag, cdm->cookie, cdm->inst_id, cdm->modes);
     if (r < 0)
         goto err_nic;
-    nic->is_cma_only = is_cma_only();
     nic->is_gemini = gnii_device_of(nic->port.table->device) == GNI_DEVICE_GEMINI;
     gnii_cqe_set_wide(nic->is_gemini);
     r = gnii_job_join(nic, cdm->cookie);

@@ -252,6 +252,14 @@ static bool touches_private(uint64_t addr, uint64_t length_bytes)
     return touches;
 }
 
+/* At each registration, as a program may want it of some: asked last, because the environment is long. */
+static bool is_cma_only(void)
+{
+    const char *wanted = getenv("EMUNIC_MEMORY");
+
+    return wanted && strcmp(wanted, "cma") == 0;
+}
+
 /* Moves the pages to where peers can map them, if they are not there and it may be done. */
 static bool make_mappable(struct gnii_nic *nic, const struct emu_maps *kept, uint64_t addr, uint64_t length_bytes)
 {
@@ -319,7 +327,7 @@ static bool make_all_mappable(struct gnii_nic *nic, const struct gnii_md *md)
 {
     bool is_mapped = true;
 
-    if (md->is_reserved || nic->is_cma_only)
+    if (md->is_reserved || is_cma_only())
         return false; /* a reserved region's pages come later */
     if (!md->segments)
         return make_mappable(nic, NULL, md->addr, md->length_bytes);
@@ -337,7 +345,7 @@ static int register_at_emunic(struct gnii_nic *nic, struct gnii_md *md, struct e
     memory->flags = request_flags_of(md);
     if (md->park != GNII_NO_PARK)
         memory->vmdh = (uint32_t)md->park;
-    if (!md->is_mapped && !md->segments && !md->is_reserved && !nic->is_cma_only &&
+    if (!md->is_mapped && !md->segments && !md->is_reserved && !is_cma_only() &&
         emu_port_mem_register_shared(&nic->port, memory) == 0)
         return 0;
     return emu_port_mem_request(&nic->port, EMU_MSG_MEM_REGISTER, memory);
@@ -457,7 +465,7 @@ static gni_return_t finish_registration(const struct registration *reg, struct g
 /* Are the pages of what was parked where it says, or can be brought there? */
 static bool brings_pages(struct gnii_nic *nic, const struct gnii_md *md)
 {
-    if (md->is_mapped && nic->is_cma_only)
+    if (md->is_mapped && is_cma_only())
         return false;
     if (gnii_parked_is_in_place(nic, md))
         return true;
@@ -567,7 +575,7 @@ static int update_region(struct gnii_nic *nic, uint64_t address, uint64_t length
     memory.mdh = md->mdh;
     memory.generation = md->registered_generation;
     /* How a region is reached is settled when it becomes live: mapped only if it is there as a whole. */
-    if (md->is_reserved && length == md->length_bytes && !nic->is_cma_only && make_mappable(nic, NULL, address, length))
+    if (md->is_reserved && length == md->length_bytes && !is_cma_only() && make_mappable(nic, NULL, address, length))
         memory.flags = EMU_MD_MAPPED;
     r = emu_port_mem_request(&nic->port, EMU_MSG_MEM_UPDATE, &memory);
     if (r < 0)

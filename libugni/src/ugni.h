@@ -252,7 +252,6 @@ struct gnii_nic {
     uint32_t modes;       /* of its CDM */
     bool is_gemini;       /* refuses what came with Aries */
     bool launches;        /* single words go by FMA launch: DMAPP's */
-    bool is_cma_only;     /* EMUNIC_MEMORY=cma at the attach: memory stays private */
     struct gnii_job *job; /* owned by all NICs in it */
     LIST_ENTRY(gnii_nic) job_link;
     struct emu_biased_lock lock;
