@@ -78,9 +78,9 @@ static uint64_t read_number(const struct emu_setting *setting)
     return value;
 }
 
-static bool is_text(const char *name, const char *value)
+bool emu_setting_is(const char *variable, const char *value)
 {
-    const char *text = getenv(name);
+    const char *text = getenv(variable);
 
     return text && strcmp(text, value) == 0;
 }
@@ -92,7 +92,7 @@ void emu_settings_read(struct emu_settings *settings_out)
 #define READ_NUMBER(field, variable, fallback, min, max, unit, meaning) settings_out->field = read_number(row++);
     EMU_SETTINGS(READ_NUMBER, EMU_SETTING_NO_TEXT)
 #undef READ_NUMBER
-    if (is_text("EMUNIC_MEMORY", "adopt"))
+    if (emu_setting_is("EMUNIC_MEMORY", "adopt"))
         settings_out->adopt_limit_bytes = UINT64_MAX;
 
     for (char **entry = environ; entry && *entry; entry++) {

@@ -146,9 +146,13 @@ const struct emu_setting *emu_setting_at(size_t i);
 /* The number that the environment gives. False: it is not set, or its value is refused; nothing is written then. */
 bool emu_setting_number(const struct emu_setting *setting, uint64_t *number_out);
 
+/* Is a text variable of the environment set to that? Searches the environment, each time. Any thread. */
+bool emu_setting_is(const char *variable, const char *value);
+
 /*
  * Reads all settings. A value that is no number or out of bounds draws a warning and the default is used; an unknown
- * EMUNIC_* variable draws a warning with the nearest name. Reads the environment: call it before threads start.
+ * EMUNIC_* variable draws a warning with the nearest name. EMUNIC_MEMORY=adopt lifts adopt_limit_bytes. Reads the
+ * environment: call it before threads start.
  */
 void emu_settings_read(struct emu_settings *settings_out);
 

@@ -19,29 +19,22 @@
 #include "emunic/client/regions.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "emunic/abi/abi.h"
 #include "emunic/base/maps.h"
+#include "emunic/base/settings.h"
 #include "emunic/client/port.h"
 #include "emunic/client/space.h"
 
 #define BLOCK_BYTES (4ull << 20)
 #define N_REFUSED   (sizeof(((struct emu_regions *)0)->refused) / sizeof(((struct emu_regions *)0)->refused[0]))
 
-static bool is_setting(const char *value)
-{
-    const char *wanted = getenv("EMUNIC_MEMORY");
-
-    return wanted && strcmp(wanted, value) == 0;
-}
-
 void emu_regions_init(struct emu_regions *r, struct emu_port *port)
 {
     struct emu_piece here;
 
-    *r = (struct emu_regions){ .port = port, .is_off = is_setting("cma") };
+    *r = (struct emu_regions){ .port = port, .is_off = emu_setting_is("EMUNIC_MEMORY", "cma") };
     r->maps = r->is_off ? NULL : malloc(sizeof(*r->maps));
     if (r->maps && emu_maps_open(r->maps, 0) < 0) {
         free(r->maps);

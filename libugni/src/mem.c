@@ -21,10 +21,10 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "emunic/base/maps.h"
+#include "emunic/base/settings.h"
 #include "emunic/client/park.h"
 #include "emunic/client/space.h"
 #include "emunic/engine/pages.h"
@@ -255,9 +255,7 @@ static bool touches_private(uint64_t addr, uint64_t length_bytes)
 /* At each registration, as a program may want it of some: asked last, because the environment is long. */
 static bool is_cma_only(void)
 {
-    const char *wanted = getenv("EMUNIC_MEMORY");
-
-    return wanted && strcmp(wanted, "cma") == 0;
+    return emu_setting_is("EMUNIC_MEMORY", "cma");
 }
 
 /* Moves the pages to where peers can map them, if they are not there and it may be done. */

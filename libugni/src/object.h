@@ -56,7 +56,7 @@ int gnii_object_add(enum gnii_kind kind, void *object, void **handle_out);
 /* The handle is dead from now on; its number is used again as late as possible. Any thread. */
 void gnii_object_remove(const void *handle);
 
-/* The 24 bits that tell live handles of a process apart; never 0 or 1. */
+/* The number that tells live handles of a process apart, within 24 bits; never 0 or 1. */
 unsigned gnii_object_key(const void *handle);
 
 #endif
