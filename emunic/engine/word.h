@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "emunic/engine/copy.h"
+
 static inline void emu_word_store(void *to, const void *from, uint64_t len_bytes)
 {
     if (__builtin_expect(len_bytes == 8 && (uintptr_t)to % 8 == 0, 1)) {
@@ -24,7 +26,7 @@ static inline void emu_word_store(void *to, const void *from, uint64_t len_bytes
         memcpy(&word, from, 4);
         atomic_store_explicit((_Atomic uint32_t *)to, word, memory_order_relaxed);
     } else {
-        memmove(to, from, len_bytes);
+        emu_copy(to, from, len_bytes);
     }
 }
 
@@ -39,7 +41,7 @@ static inline void emu_word_load(void *to, const void *from, uint64_t len_bytes)
 
         memcpy(to, &word, 4);
     } else {
-        memmove(to, from, len_bytes);
+        emu_copy(to, from, len_bytes);
     }
 }
 

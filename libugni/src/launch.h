@@ -88,7 +88,7 @@ uint32_t gnii_launch_yield_ns(const struct gnii_launch_target *target);
 void gnii_tell_no_job(const char *variable);
 
 /* Longest put or get that is served at once; what is longer is to be cut or posted. */
-#define GNII_LAUNCH_BYTES_MAX (256u << 10)
+#define GNII_LAUNCH_BYTES_MAX (1u << 20)
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -8,6 +8,7 @@
  *   pgas_fadd8_latency              one fetch-and-add
  *   pgas_put8_stream_time           one of a stream of non-blocking puts, completed every 64
  *   pgas_put_bandwidth              blocking puts of 1 MiB
+ *   pgas_put_ahead_bandwidth        blocking puts of 64 KiB, whose offset in the page is that of the source and 16
  *   pgas_gups_rate                  random xors into the table of the other PE and one's own, million a second
  *   pgas_sort_rate                  integer sort by buckets, million keys a second of all PEs: a place in the owner's
  *                                   buffer by a fetching add, one put for each pair of PEs, a barrier, and counting
@@ -30,6 +31,8 @@
 #include "tests/bench/common.h"
 
 #define LARGE_BYTES     (1u << 20)
+#define AHEAD_BYTES     (64u << 10)
+#define PAGE_BYTES      4096u
 #define STREAM          64
 #define TABLE           16384
 #define SETTLE_BARRIERS 50000 /* some tens of ms, until the scheduler has given each PE its core */
@@ -84,6 +87,22 @@ static void ping_pong(long n, uint64_t first)
     }
 }
 
+/* As a message lies behind a header of 16 bytes. */
+static void measure_ahead(uint8_t *large, long n)
+{
+    uint64_t ahead_bytes = ((uintptr_t)mine->large - (uintptr_t)large) % PAGE_BYTES;
+    uint8_t *source = large + (ahead_bytes + PAGE_BYTES - 16) % PAGE_BYTES;
+    double start_us = 0;
+
+    for (long i = -n / 10 - 1; i < n; i++) {
+        if (i == 0)
+            start_us = bench_now_us();
+        op_put_large(mine->large, source, AHEAD_BYTES, 1);
+    }
+    bench_print_sized("pgas_put_ahead_bandwidth", AHEAD_BYTES,
+                      (double)n * AHEAD_BYTES / (bench_now_us() - start_us) * 1e-3, "GB/s");
+}
+
 static void measure_alone(long n)
 {
     static uint64_t source[STREAM];
@@ -118,6 +137,7 @@ static void measure_alone(long n)
         op_put_large(mine->large, large, LARGE_BYTES, 1);
     bench_print_sized("pgas_put_bandwidth", LARGE_BYTES,
                       (double)rounds * LARGE_BYTES / (bench_now_us() - start_us) * 1e-3, "GB/s");
+    measure_ahead(large, rounds);
 }
 
 /* Both PEs at once. */

@@ -189,7 +189,7 @@ static void test_every_size_arrives_by_every_way(void **state)
 
 static void test_large_transfers_arrive_whole(void **state)
 {
-    static const size_t sizes[] = { 4096, 262144, 262145, 3000001, 5 << 20 };
+    static const size_t sizes[] = { 4096, 1 << 20, (1 << 20) + 1, 3000001, 5 << 20 };
     size_t most = sizes[4];
     uint8_t *there = shmem_malloc(most);
     uint8_t *here = malloc(most);
