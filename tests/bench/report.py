@@ -94,6 +94,9 @@ TARGETS = [
     ("register 64 KiB first, above the touch of its pages, ns", ("register_first64", None, DIRECT),
      [("touch64", None, DIRECT)], None, "<=", 20000),
     ("register 64 KiB again, us", ("register_again64", None, DIRECT), [], 1, "<=", 2),
+    ("the same, median of 200 first ones, above the median of touches, ns", ("register_first64_median", None, DIRECT),
+     [("touch64_median", None, DIRECT)], None, "<=", 20000),
+    ("the same, median of 200 times 20 again, us", ("register_again64_median", None, DIRECT), [], 1, "<=", 2),
     *((f"MPI over {layer}, {text} / vader", (metric, size, f"emunic mpi {layer}"), [(metric, size, "open mpi")], 1,
        relation, bound)
       for layer in ("gni", "portals")
