@@ -32,10 +32,15 @@ int emu_xc_ports(struct emu_exp *x);      /* XC-10 */
 int emu_xc_bit_errors(struct emu_exp *x); /* XC-29 */
 int emu_xc_lanes(struct emu_exp *x);      /* XC-30 */
 
-/* xc_adaptive.c: adaptive routing on several shapes, simulated. */
+/* xc_adaptive.c: adaptive routing, simulated. */
 int emu_xc_global_bandwidth(struct emu_exp *x); /* XC-22 */
 int emu_xc_three_policies(struct emu_exp *x);   /* XC-24 */
 int emu_xc_nonminimal_share(struct emu_exp *x); /* XC-25 */
+
+/* xc_shapes.c: the same on six shapes. */
+int emu_xc_shapes_bound(struct emu_exp *x);    /* LOAD-12 */
+int emu_xc_shapes_policies(struct emu_exp *x); /* LOAD-13 */
+int emu_xc_shapes_share(struct emu_exp *x);    /* LOAD-14 */
 
 /* xc_nic.c: what programs measure, on the model of NICs and hosts. */
 int emu_xc_put_latency(struct emu_exp *x);     /* XC-1 */

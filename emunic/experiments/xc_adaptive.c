@@ -4,40 +4,19 @@
  *
  * The specification's machine has 8 groups of 96 routers with 12 cables per bundle. Its quick form is the same in
  * small: 8 groups of 16 routers with 2 cables have as much global bandwidth per node (14 cables for 64 nodes as 84 for
- * 384), so the bounds are the same. Routing that was fitted to one machine says nothing of others, so the figures are
- * also taken on six shapes of 4 to 16 groups, 1 to 6 chassis and 1 to 12 cables. Their names are groups x chassis x
- * blades x cables. Quick runs take one of them, the one on which routing by a neighbour's mean load did worst (0.76 of
- * Valiant).
+ * 384), so the bounds are the same. xc_shapes.c takes other shapes.
  *
- * All windows are steady ones: two in a row agree before any counts. Until the six shapes came, quick runs measured
- * from the third window of 2 us on, a transient: shift_adaptive_over_better was 0.922 there, and 0.88 once steady.
+ * All windows are steady ones: two in a row agree before any counts. Before that, quick runs measured from the third
+ * window of 2 us on, a transient: shift_adaptive_over_better was 0.922 there, and 0.88 once steady.
  */
-#include "emunic/experiments/xc_traffic.h"
+#include "emunic/experiments/xc_adaptive.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "emunic/experiments/xc.h"
 #include "emunic/fabric/dragonfly.h"
 #include "emunic/fabric/link.h"
-#include "emunic/fabric/load.h"
-
-struct shape {
-    const char *name;
-    const char *spec;
-    bool is_quick;
-};
-
-static const struct shape shapes[] = {
-    { "4x2x8x6", "aries:groups=4,chassis=2,blades=8,cables_per_bundle=6", true },
-    { "4x1x16x6", "aries:groups=4,chassis=1,blades=16,cables_per_bundle=6", false },
-    { "4x6x4x12", "aries:groups=4,chassis=6,blades=4,cables_per_bundle=12", false },
-    { "8x1x16x2", "aries:groups=8,chassis=1,blades=16,cables_per_bundle=2", false },
-    { "9x1x16x1", "aries:groups=9,chassis=1,blades=16,cables_per_bundle=1", false },
-    { "16x2x4x1", "aries:groups=16,chassis=2,blades=4,cables_per_bundle=1", false },
-};
-enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
 
 const char *emu_xc_eight_groups(const struct emu_exp *x)
 {
@@ -45,7 +24,7 @@ const char *emu_xc_eight_groups(const struct emu_exp *x)
                                          "aries:groups=8,chassis=1,blades=16,cables_per_bundle=2";
 }
 
-/* ---- bounds and shapes ---- */
+/* ---- bounds ---- */
 
 /* Payload per node, 10^9 bytes/s, if each node had its share of so many cables. */
 static double cable_share(const struct emu_machine *m, double cables)
@@ -76,79 +55,6 @@ static double uniform_bound(const struct emu_machine *m)
     return cable_share(m, cables_of_group(m)) * shape.groups / (shape.groups - 1);
 }
 
-static const struct shape *shape_at(const struct emu_exp *x, size_t i)
-{
-    while (i < N_SHAPES && !emu_exp_context(x)->is_full && !shapes[i].is_quick)
-        i++;
-    return i < N_SHAPES ? &shapes[i] : NULL;
-}
-
-/* Calls a function for the machine of each shape that is run at this size. */
-static int for_each_shape(struct emu_exp *x,
-                          int (*report)(struct emu_exp *x, const struct emu_machine *m, const char *name))
-{
-    const struct shape *s;
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && (s = shape_at(x, i)); i = (size_t)(s - shapes) + 1) {
-        struct emu_machine *m;
-
-        r = emu_exp_machine(x, s->spec, &m);
-        if (r < 0)
-            return r;
-        r = report(x, m, s->name);
-        emu_machine_destroy(m);
-        emu_exp_progress(x, (double)(s - shapes + 1) / (N_SHAPES + 1));
-    }
-    return r;
-}
-
-static const char *state_of(const struct emu_xc_result *result)
-{
-    return result->is_steady ? "steady" : "not steady";
-}
-
-/* "4x2x8x6_uniform_over_bound" */
-static const char *named(char text[64], const char *shape, const char *figure)
-{
-    (void)snprintf(text, 64, "%s_%s", shape, figure);
-    return text;
-}
-
-/* Payload per node of uniform traffic that makes a link busy all the time, if all is minimal. Evenly over the minimal
- * routes, as in simulation. */
-static int busiest_bound(const struct emu_machine *m, double *bound_out)
-{
-    uint32_t n_nodes = emu_machine_n_nodes(m);
-    struct emu_link_load *loads = calloc(emu_machine_n_links(m), sizeof(*loads));
-    uint64_t flits = emu_packet_units(m, emu_machine_nic(m)->format.payload_bytes_max) +
-                     emu_machine_nic(m)->format.response_header_flits;
-    double most_ns = 0; /* of a link, if every node sends one packet to each node */
-    int r = !loads ? -ENOMEM : 0;
-
-    for (uint32_t src = 0; src < n_nodes && r == 0; src++) {
-        for (uint32_t dst = 0; dst < n_nodes && r == 0; dst++) {
-            const struct emu_flow flow = { .src_nid = src, .dst_nid = dst, .packets = 1000, .flits = 1000 * flits };
-
-            if (src != dst)
-                r = emu_load_add(m, &flow, 1, EMU_LOAD_SPREAD, loads);
-        }
-    }
-    for (uint32_t id = 2 * n_nodes; id < emu_machine_n_links(m) && r == 0; id++) { /* those between routers */
-        struct emu_link l;
-        double ns;
-
-        (void)emu_link_get(m, id, &l);
-        ns = (double)loads[id].flits / 1000 * emu_machine_nic(m)->format.flit_bits / 8 /
-             ((double)l.data_bytes_per_s / 1e9);
-        most_ns = ns > most_ns ? ns : most_ns;
-    }
-    free(loads);
-    if (r == 0)
-        *bound_out = (double)(n_nodes - 1) * emu_machine_nic(m)->format.payload_bytes_max / most_ns;
-    return r;
-}
-
 /* ---- XC-22: global bandwidth ---- */
 
 static int report_global_share(struct emu_exp *x)
@@ -175,32 +81,11 @@ static int report_global_share(struct emu_exp *x)
     return 0;
 }
 
-static const struct emu_xc_run uniform_adaptive = {
+const struct emu_xc_run emu_xc_uniform_adaptive = {
     .pattern = EMU_PATTERN_UNIFORM,
     .mode = EMU_MODE_ADAPTIVE_0,
     .is_until_steady = true,
 };
-
-static int report_uniform(struct emu_exp *x, const struct emu_machine *m, const char *name)
-{
-    struct emu_xc_result result;
-    double bound;
-    char text[64];
-    int r = busiest_bound(m, &bound);
-
-    if (r == 0)
-        r = emu_xc_saturate(x, m, &uniform_adaptive, &result);
-    if (r < 0)
-        return r;
-    emu_exp_at_least(x, 'S', named(text, name, "uniform_over_bound"), "1", 0.9, result.gb_per_s_per_node / bound);
-    emu_exp_why(x,
-                "the bound is that of the busiest link, and the specification asks this of 8 groups or more. With all "
-                "that NICs can send, minimal routing itself takes 0.90 of it on 4x2x8x6, and adaptive routing 5 %% "
-                "less: one packet in twenty takes a way by a root that looks free for the two hops that are seen.");
-    emu_exp_detail(x, "%s: %.3f GB/s per node, %.3f where the busiest link of minimal routes is full, %s", name,
-                   result.gb_per_s_per_node, bound, state_of(&result));
-    return 0;
-}
 
 int emu_xc_global_bandwidth(struct emu_exp *x)
 {
@@ -212,15 +97,15 @@ int emu_xc_global_bandwidth(struct emu_exp *x)
         r = emu_exp_machine(x, emu_xc_eight_groups(x), &m);
     if (r < 0)
         return r;
-    r = emu_xc_saturate(x, m, &uniform_adaptive, &result);
+    r = emu_xc_saturate(x, m, &emu_xc_uniform_adaptive, &result);
     if (r == 0) {
         emu_exp_at_least(x, 'S', "uniform_saturation_over_bound", "1", 0.9,
                          result.gb_per_s_per_node / uniform_bound(m));
         emu_exp_detail(x, "%.3f of %.3f GB/s per node, %.1f %% non-minimal, %.2f hops, %s", result.gb_per_s_per_node,
-                       uniform_bound(m), 100 * result.nonminimal, result.hops, state_of(&result));
+                       uniform_bound(m), 100 * result.nonminimal, result.hops, emu_xc_state_of(&result));
     }
     emu_machine_destroy(m);
-    return r < 0 ? r : for_each_shape(x, report_uniform);
+    return r;
 }
 
 /* ---- XC-24: minimal, Valiant, adaptive ---- */
@@ -228,7 +113,7 @@ int emu_xc_global_bandwidth(struct emu_exp *x)
 static const enum emu_route_mode three_modes[] = { EMU_MODE_MINIMAL, EMU_MODE_VALIANT, EMU_MODE_ADAPTIVE_0 };
 static const char *const three_names[] = { "minimal", "valiant", "adaptive" };
 
-static int saturate_three(struct emu_exp *x, const struct emu_machine *m, enum emu_pattern pattern, double got[3],
+int emu_xc_saturate_three(struct emu_exp *x, const struct emu_machine *m, enum emu_pattern pattern, double got[3],
                           FILE *data)
 {
     for (int i = 0; i < 3; i++) {
@@ -241,23 +126,16 @@ static int saturate_three(struct emu_exp *x, const struct emu_machine *m, enum e
         got[i] = result.gb_per_s_per_node;
         emu_exp_detail(x, "%s %s: %.3f GB/s per node, %.1f %% non-minimal, %.2f hops, latency %.1f us, %s",
                        emu_pattern_name(pattern), three_names[i], got[i], 100 * result.nonminimal, result.hops,
-                       result.latency_ps / 1e6, state_of(&result));
+                       result.latency_ps / 1e6, emu_xc_state_of(&result));
         if (data)
             fprintf(data, "%s\t%d\t%g\n", three_names[i], (int)pattern, got[i]);
     }
     return 0;
 }
 
-static double larger(double a, double b)
+int emu_xc_report_beyond(struct emu_exp *x, const struct emu_machine *m, const char *name, const double shift[3])
 {
-    return a > b ? a : b;
-}
-
-/* Throughput of group shift with all that NICs can send, over that with so much as the best policy takes. The bound is
- * ours. */
-static int report_beyond(struct emu_exp *x, const struct emu_machine *m, const char *name, const double shift[3])
-{
-    double offered = larger(shift[2], larger(shift[0], shift[1]));
+    double offered = emu_xc_larger(shift[2], emu_xc_larger(shift[0], shift[1]));
     const struct emu_xc_run run = {
         .pattern = EMU_PATTERN_SHIFT,
         .mode = EMU_MODE_ADAPTIVE_0,
@@ -268,25 +146,8 @@ static int report_beyond(struct emu_exp *x, const struct emu_machine *m, const c
     int r = emu_xc_saturate(x, m, &run, &result);
 
     if (r == 0)
-        emu_exp_at_least(x, 'S', name, "1", 0.9, shift[2] / larger(shift[2], result.gb_per_s_per_node));
+        emu_exp_at_least(x, 'S', name, "1", 0.9, shift[2] / emu_xc_larger(shift[2], result.gb_per_s_per_node));
     return r;
-}
-
-static int report_policies(struct emu_exp *x, const struct emu_machine *m, const char *name)
-{
-    double uniform[3], shift[3];
-    char text[64];
-    int r = saturate_three(x, m, EMU_PATTERN_UNIFORM, uniform, NULL);
-
-    if (r == 0)
-        r = saturate_three(x, m, EMU_PATTERN_SHIFT, shift, NULL);
-    if (r < 0)
-        return r;
-    emu_exp_at_least(x, 'S', named(text, name, "uniform_adaptive_over_better"), "1", 0.9,
-                     uniform[2] / larger(uniform[0], uniform[1]));
-    emu_exp_at_least(x, 'S', named(text, name, "shift_adaptive_over_better"), "1", 0.9,
-                     shift[2] / larger(shift[0], shift[1]));
-    return report_beyond(x, m, named(text, name, "shift_kept_beyond_saturation"), shift);
 }
 
 int emu_xc_three_policies(struct emu_exp *x)
@@ -305,9 +166,9 @@ int emu_xc_three_policies(struct emu_exp *x)
     (void)emu_dragonfly_shape(m, &shape);
     shift_bound = cable_share(m, shape.cables_per_bundle);
     global = cable_share(m, cables_of_group(m));
-    r = saturate_three(x, m, EMU_PATTERN_UNIFORM, uniform, data);
+    r = emu_xc_saturate_three(x, m, EMU_PATTERN_UNIFORM, uniform, data);
     if (r == 0)
-        r = saturate_three(x, m, EMU_PATTERN_SHIFT, shift, data);
+        r = emu_xc_saturate_three(x, m, EMU_PATTERN_SHIFT, shift, data);
     if (data)
         fclose(data);
     if (r < 0)
@@ -316,29 +177,29 @@ int emu_xc_three_policies(struct emu_exp *x)
     emu_exp_figure(x, 'S', "shift_minimal", "GB/s", emu_exp_within(shift_bound, 0.1), shift[0]);
     /* Two blue links, or one if the root is in an end group: 2 groups of 8. */
     emu_exp_at_least(x, 'S', "shift_valiant_over_bound", "1", 0.8, shift[1] / (global / (2 - 2.0 / shape.groups)));
-    emu_exp_at_least(x, 'S', "uniform_adaptive_over_better", "1", 0.9, uniform[2] / larger(uniform[0], uniform[1]));
-    emu_exp_at_least(x, 'S', "shift_adaptive_over_better", "1", 0.9, shift[2] / larger(shift[0], shift[1]));
+    emu_exp_at_least(x, 'S', "uniform_adaptive_over_better", "1", 0.9,
+                     uniform[2] / emu_xc_larger(uniform[0], uniform[1]));
+    emu_exp_at_least(x, 'S', "shift_adaptive_over_better", "1", 0.9, shift[2] / emu_xc_larger(shift[0], shift[1]));
     emu_exp_holds(x, 'S', "minimal_best_on_uniform", uniform[0] > uniform[1]);
     emu_exp_holds(x, 'S', "valiant_best_on_shift", shift[1] > shift[0]);
     emu_exp_detail(x, "bounds: uniform minimal %.3f, shift minimal %.3f, Valiant %.3f to %.3f GB/s per node",
                    uniform_bound(m), shift_bound, global / 2, global / (2 - 2.0 / shape.groups));
-    r = report_beyond(x, m, "shift_kept_beyond_saturation", shift);
+    r = emu_xc_report_beyond(x, m, "shift_kept_beyond_saturation", shift);
 out:
     emu_machine_destroy(m);
-    return r < 0 ? r : for_each_shape(x, report_policies);
+    return r;
 }
 
 /* ---- XC-25: non-minimal share over load ---- */
 
 static const double share_loads[] = { 0.01, 0.05, 0.2, 0.5, 0.7, 0.9 };
-enum { N_LOADS = sizeof(share_loads) / sizeof(share_loads[0]) };
+_Static_assert(sizeof(share_loads) / sizeof(share_loads[0]) == EMU_XC_LOADS, "one share for each load");
 
-/* Uniform traffic at shares of what minimal routes can carry. */
-static int shares_over_load(struct emu_exp *x, const struct emu_machine *m, double bound, double share[N_LOADS],
+int emu_xc_shares_over_load(struct emu_exp *x, const struct emu_machine *m, double bound, double share[EMU_XC_LOADS],
                             FILE *data)
 {
-    for (int i = 0; i < N_LOADS; i++) {
-        struct emu_xc_run run = uniform_adaptive;
+    for (int i = 0; i < EMU_XC_LOADS; i++) {
+        struct emu_xc_run run = emu_xc_uniform_adaptive;
         struct emu_xc_result result;
         int r;
 
@@ -357,37 +218,21 @@ static int shares_over_load(struct emu_exp *x, const struct emu_machine *m, doub
     return 0;
 }
 
-static bool is_rising(const double share[N_LOADS])
+bool emu_xc_is_rising(const double share[EMU_XC_LOADS])
 {
-    for (int i = 1; i < N_LOADS; i++) {
+    for (int i = 1; i < EMU_XC_LOADS; i++) {
         if (share[i] < share[i - 1])
             return false;
     }
     return true;
 }
 
-static int report_share(struct emu_exp *x, const struct emu_machine *m, const char *name)
-{
-    double share[N_LOADS];
-    char text[64];
-    double bound;
-    int r = busiest_bound(m, &bound);
-
-    if (r == 0)
-        r = shares_over_load(x, m, bound, share, NULL);
-    if (r < 0)
-        return r;
-    emu_exp_below(x, 'S', named(text, name, "nonminimal_at_5_percent_load"), "1", 0.01, share[1]);
-    emu_exp_holds(x, 'Q', named(text, name, "nonminimal_rises_with_load"), is_rising(share));
-    return 0;
-}
-
 int emu_xc_nonminimal_share(struct emu_exp *x)
 {
-    struct emu_xc_run shift = uniform_adaptive;
+    struct emu_xc_run shift = emu_xc_uniform_adaptive;
     struct emu_xc_result result;
     struct emu_machine *m;
-    double share[N_LOADS];
+    double share[EMU_XC_LOADS];
     FILE *data;
     int r = emu_exp_machine(x, emu_xc_eight_groups(x), &m);
 
@@ -395,7 +240,7 @@ int emu_xc_nonminimal_share(struct emu_exp *x)
         return r;
     data = emu_exp_data(x, "share", "Adaptive choice, uniform traffic on 8 groups", "load, share of the global bound",
                         "non-minimal packets, share");
-    r = shares_over_load(x, m, uniform_bound(m), share, data);
+    r = emu_xc_shares_over_load(x, m, uniform_bound(m), share, data);
     if (data)
         fclose(data);
     shift.pattern = EMU_PATTERN_SHIFT;
@@ -403,9 +248,9 @@ int emu_xc_nonminimal_share(struct emu_exp *x)
         r = emu_xc_saturate(x, m, &shift, &result);
     if (r == 0) {
         emu_exp_below(x, 'S', "nonminimal_at_5_percent_load", "1", 0.01, share[1]);
-        emu_exp_holds(x, 'Q', "nonminimal_rises_with_load", is_rising(share));
+        emu_exp_holds(x, 'Q', "nonminimal_rises_with_load", emu_xc_is_rising(share));
         emu_exp_above(x, 'S', "nonminimal_at_saturation_of_group_shift", "1", 0.3, result.nonminimal);
     }
     emu_machine_destroy(m);
-    return r < 0 ? r : for_each_shape(x, report_share);
+    return r;
 }
