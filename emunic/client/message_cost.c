@@ -7,6 +7,11 @@
 
 #include "emunic/client/virtual_clock.h"
 
+bool emu_message_costs(void)
+{
+    return emu_vclock_page();
+}
+
 void emu_message_spend(enum emu_message_end end)
 {
     const struct emu_vclock_page *page = emu_vclock_page();

@@ -11,10 +11,15 @@
 #ifndef EMUNIC_CLIENT_MESSAGE_COST_H
 #define EMUNIC_CLIENT_MESSAGE_COST_H
 
+#include <stdbool.h>
+
 enum emu_message_end {
     EMU_MESSAGE_SENT = 0, /* charge it before the first operation of the message is posted */
     EMU_MESSAGE_RECEIVED, /* charge it when the message is whole and matched, before the program hears of it */
 };
+
+/* False: this process has functional time and no message will ever cost anything. Any thread. */
+bool emu_message_costs(void);
 
 /* Any thread, not inside a call of a library; no lock. Nothing in functional time. */
 void emu_message_spend(enum emu_message_end end);
@@ -24,6 +29,7 @@ void emu_message_spend(enum emu_message_end end);
 #endif
 
 /* The same, as libugni and libportals export it. Private: for message layers of this project. */
+bool gnii_message_costs(void);
 void gnii_message_spend(enum emu_message_end end);
 void p3_message_spend(enum emu_message_end end);
 

@@ -439,6 +439,23 @@ static inline gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *
     return GNI_RC_SUCCESS;
 }
 
+/* Where a message goes that is copied out. */
+struct room {
+    void *to;
+    uint32_t bytes;
+    uint32_t *length_out;
+};
+
+/* Of the message that get_next() has found: what its slot says, if a slot can hold it. The peer writes there. */
+static inline uint32_t current_bytes(const struct gnii_smsg *s)
+{
+    struct slot_header slot;
+    uint32_t most = s->in_stride_bytes - HEADER_BYTES;
+
+    memcpy(&slot, in_slot(s) + sizeof(uint64_t), sizeof(slot));
+    return slot.length_bytes < most ? slot.length_bytes : most;
+}
+
 /* polled_out: so many mailboxes are polled in vain, 0: this is no poll. */
 static inline gni_return_t poll_mailbox(struct gnii_ep *ep, void **header, uint8_t *tag, uint32_t *polled_out)
 {
@@ -466,6 +483,55 @@ gni_return_t GNI_SmsgGetNextWTag(gni_ep_handle_t ep_hndl, void **header, uint8_t
     rc = poll_mailbox(ep, header, tag, &polled);
     if (polled > 0 && emu_port_relax_among(&ep->nic->port, (uintptr_t)ep->smsg, polled))
         rc = poll_mailbox(ep, header, tag, &polled);
+    if (rc == GNI_RC_SUCCESS)
+        emu_port_found(&ep->nic->port);
+    return rc;
+}
+
+/* As poll_mailbox(); a message is copied out and its slot is free. */
+static inline gni_return_t take_out(struct gnii_ep *ep, const struct room *room, uint8_t *tag, uint32_t *polled_out)
+{
+    gni_return_t rc = GNI_RC_INVALID_PARAM;
+    struct gnii_smsg *s;
+
+    emu_biased_lock(&ep->nic->lock);
+    s = ep->smsg;
+    if (s) {
+        void *message;
+
+        rc = get_next(ep, &message, tag);
+        if (rc == GNI_RC_SUCCESS) {
+            uint32_t length_bytes = current_bytes(s);
+
+            if (length_bytes <= room->bytes) {
+                memcpy(room->to, message, length_bytes);
+                *room->length_out = length_bytes;
+                release_slot(ep);
+            } else {
+                rc = GNI_RC_SIZE_ERROR;
+            }
+        } else if (rc == GNI_RC_NOT_DONE && s->empty_looks > 1) {
+            *polled_out = ep->nic->n_mailboxes;
+        }
+    }
+    emu_biased_unlock(&ep->nic->lock);
+    return rc;
+}
+
+gni_return_t gnii_smsg_take(gni_ep_handle_t ep_hndl, void *to, uint32_t room_bytes, uint32_t *length_bytes_out,
+                            uint8_t *tag_out)
+{
+    const struct room room = { to, room_bytes, length_bytes_out };
+    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
+    uint32_t polled = 0;
+    gni_return_t rc;
+
+    if (!ep)
+        return GNI_RC_INVALID_PARAM;
+    *tag_out = GNI_SMSG_ANY_TAG;
+    rc = take_out(ep, &room, tag_out, &polled);
+    if (polled > 0 && emu_port_relax_among(&ep->nic->port, (uintptr_t)ep->smsg, polled))
+        rc = take_out(ep, &room, tag_out, &polled);
     if (rc == GNI_RC_SUCCESS)
         emu_port_found(&ep->nic->port);
     return rc;

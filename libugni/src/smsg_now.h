@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Short messages without completion entries. Private: exported by libugni.so for message layers of this project, in no
- * installed header.
+ * Short messages without completion entries, and without a pointer into the mailbox. Private: exported by libugni.so
+ * for message layers of this project, in no installed header.
  */
 #ifndef LIBUGNI_SMSG_NOW_H
 #define LIBUGNI_SMSG_NOW_H
@@ -28,6 +28,13 @@ struct gnii_smsg_message {
  * only have told that. On the direct path all messages are so, on others none. Any thread.
  */
 gni_return_t gnii_smsg_send_now(gni_ep_handle_t ep_hndl, const struct gnii_smsg_message *message, bool *is_over);
+
+/*
+ * GNI_SmsgGetNextWTag(), a copy and GNI_SmsgRelease() in one: the next message, of any tag, goes to room_bytes at `to`.
+ * Statuses of the first; and SIZE_ERROR: it is longer than that and stays where it is. Any thread.
+ */
+gni_return_t gnii_smsg_take(gni_ep_handle_t ep_hndl, void *to, uint32_t room_bytes, uint32_t *length_bytes_out,
+                            uint8_t *tag_out);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -179,6 +179,7 @@ struct mg {
     struct mg_hello first; /* likewise, as on the card */
     uint32_t mailbox_bytes;
     /* messages */
+    bool costs_time;                                            /* messages do: the clock is virtual */
     bool polls_mailboxes;                                       /* instead of other_queue */
     struct mca_btl_base_endpoint_t *connected[MG_POLLED_RANKS]; /* borrowed, if so */
     uint32_t n_connected;
@@ -217,7 +218,14 @@ _Noreturn void mg_fail(const char *format, ...) __attribute__((format(printf, 1,
 void mg_lost(uint32_t rank);
 
 /* Any thread. Ends the job unless the call has succeeded. */
-void mg_must(gni_return_t rc, const char *call);
+void mg_wrong(gni_return_t rc, const char *call) __attribute__((noreturn, cold));
+
+/* Any thread. Another status than SUCCESS ends the process. */
+static inline void mg_must(gni_return_t rc, const char *call)
+{
+    if (__builtin_expect(rc != GNI_RC_SUCCESS, 0))
+        mg_wrong(rc, call);
+}
 
 /* Any thread. */
 static inline void mg_lock(void)

@@ -77,10 +77,9 @@ void mg_lost(uint32_t rank)
         mg_fail("rank %u cannot be reached: its host or the process has gone", mg.lost_rank);
 }
 
-void mg_must(gni_return_t rc, const char *call)
+void mg_wrong(gni_return_t rc, const char *call)
 {
-    if (rc != GNI_RC_SUCCESS)
-        mg_fail("%s: %s", call, gni_err_str[rc]);
+    mg_fail("%s: %s", call, gni_err_str[rc]);
 }
 
 /* Open MPI looks it up again when it meets the process in another communicator. */

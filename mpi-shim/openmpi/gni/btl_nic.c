@@ -14,6 +14,7 @@
 #include <ompi/mca/rte/rte.h>
 #include <opal/mca/pmix/pmix.h>
 
+#include "emunic/client/message_cost.h"
 #include "libugni/src/poll_rounds.h"
 
 #define OWN_ENTRIES 4096u
@@ -57,6 +58,7 @@ static void choose_sizes(void)
         i++;
     mg.message_bytes = clamp(mg.message_bytes > 0 ? mg.message_bytes : sizes[i].message_bytes, 256, MG_INLINE);
     mg.credits = clamp(mg.credits > 0 ? mg.credits : sizes[i].credits, 1, 1024);
+    mg.costs_time = gnii_message_costs();
     mg.polls_mailboxes = mg.n_ranks <= (uint32_t)clamp(mg.polled_ranks, 0, MG_POLLED_RANKS);
     mg.fma_limit = clamp(mg.fma_limit, 0, 1 << 20);
     most = (size_t)mg.message_bytes - sizeof(struct mg_header);

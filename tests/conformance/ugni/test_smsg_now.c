@@ -118,15 +118,78 @@ static void test_a_handle_that_is_none_is_refused(void **state)
     assert_false(is_over);
 }
 
+/* NOT_DONE is for the caller. */
+static gni_return_t take_soon(uint8_t *to, uint32_t room_bytes, uint32_t *length_bytes, uint8_t *tag)
+{
+    uint64_t end_ns = emu_clock_ns() + PATIENCE_NS;
+    gni_return_t rc;
+
+    do
+        rc = gnii_smsg_take(b.ep, to, room_bytes, length_bytes, tag);
+    while (rc == GNI_RC_NOT_DONE && emu_clock_ns() < end_ns);
+    return rc;
+}
+
+static gni_return_t send_soon(void *text, uint32_t length_bytes, uint8_t tag)
+{
+    uint64_t end_ns = emu_clock_ns() + PATIENCE_NS;
+    gni_cq_entry_t entry;
+    gni_return_t rc;
+
+    while ((rc = GNI_SmsgSendWTag(a.ep, text, length_bytes, NULL, 0, 1, tag)) == GNI_RC_NOT_DONE &&
+           emu_clock_ns() < end_ns)
+        sched_yield();
+    return rc == GNI_RC_SUCCESS ? gx_next(a.src_cq, &entry) : rc;
+}
+
+static void test_take_copies_and_releases(void **state)
+{
+    uint8_t text[32] = "0123456789abcdef";
+    uint8_t got[32];
+    uint32_t length_bytes = 77;
+    uint8_t tag = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 10 * CREDITS; i++) { /* more than fit: each place comes back */
+        uint32_t n = i % 17;
+
+        memset(got, 0xee, sizeof(got));
+        assert_int_equal(send_soon(text, n, (uint8_t)(i % 250)), GNI_RC_SUCCESS);
+        assert_int_equal(take_soon(got, sizeof(got), &length_bytes, &tag), GNI_RC_SUCCESS);
+        assert_int_equal(length_bytes, n);
+        assert_int_equal(tag, i % 250);
+        assert_memory_equal(got, text, n);
+        assert_int_equal(got[n], 0xee);
+    }
+    assert_int_equal(gnii_smsg_take(b.ep, got, sizeof(got), &length_bytes, &tag), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_NOT_DONE);
+}
+
+static void test_take_leaves_what_is_too_long(void **state)
+{
+    uint8_t text[16] = "longer than room";
+    uint8_t got[16];
+    uint32_t length_bytes;
+    uint8_t tag;
+
+    (void)state;
+    memset(got, 0xee, sizeof(got));
+    assert_int_equal(send_soon(text, sizeof(text), 9), GNI_RC_SUCCESS);
+    assert_int_equal(take_soon(got, 15, &length_bytes, &tag), GNI_RC_SIZE_ERROR);
+    assert_int_equal(got[0], 0xee);
+    assert_int_equal(take_soon(got, 16, &length_bytes, &tag), GNI_RC_SUCCESS);
+    assert_memory_equal(got, text, sizeof(text));
+    assert_int_equal(gnii_smsg_take(NULL, got, 16, &length_bytes, &tag), GNI_RC_INVALID_PARAM);
+}
+
 #define connected(name) cmocka_unit_test_setup_teardown(name, open_connection, close_connection)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        connected(test_what_is_over_has_no_entry),
-        connected(test_both_kinds_keep_their_order),
-        connected(test_without_a_credit_it_is_not_sent),
-        cmocka_unit_test(test_a_handle_that_is_none_is_refused),
+        connected(test_what_is_over_has_no_entry),       connected(test_both_kinds_keep_their_order),
+        connected(test_without_a_credit_it_is_not_sent), connected(test_take_copies_and_releases),
+        connected(test_take_leaves_what_is_too_long),    cmocka_unit_test(test_a_handle_that_is_none_is_refused),
     };
 
     return cmocka_run_group_tests(tests, start_emunic, stop_emunic);
