@@ -12,7 +12,7 @@
  *   crypt.c         proofs, session keys, tags (libsodium)
  *   envelope.c      encrypted packets (libsodium)
  *   carrier.h       what is needed of a network: packets to an address, remote memory access, completions
- *   ofi.c           that, by libfabric's reliable datagram endpoints
+ *   ofi*.c          that, by libfabric's reliable datagram endpoints
  *   gate.c          no connection reaches libfabric's tcp before both ends have proven that they have the key
  *
  * Loading. libfabric with all its providers takes about 200 ms to load, so nobody links this: emu_transport_load()
