@@ -209,7 +209,7 @@ int emu_xc_shares_over_load(struct emu_exp *x, const struct emu_machine *m, doub
         if (r < 0)
             return r;
         share[i] = result.nonminimal;
-        emu_exp_detail(x, "load %.0f %%: %.3f GB/s per node, %.2f %% non-minimal, %.2f hops, latency %.2f us",
+        emu_exp_detail(x, "load %.0f %%: %.3f GB/s per node, %.4f %% non-minimal, %.2f hops, latency %.2f us",
                        100 * share_loads[i], result.gb_per_s_per_node, 100 * share[i], result.hops,
                        result.latency_ps / 1e6);
         if (data)
