@@ -21,8 +21,13 @@
  * then slower than the one before. All ranks of a job make the same choice from the environment, and a header
  * with the round number tells a reader if it was wrong.
  *
+ * Each read costs its rank two switches of threads, and n ranks that read n pieces do it n * n times. So where a
+ * further fence is cheaper, one rank (the hub) reads all pieces and puts them together, and the others read that. A
+ * split barrier has no such fence: its end waits for no rank that has not come to its own.
+ *
  * Measured on 2 cores with Open MPI 4.1.4 and PMIx 4.2.2, 4 ranks: barrier and 8-byte gather 0.3 ms, at any
  * count, and a gather of 4 MiB per rank 0.12 s. With "gds" hash: 4 ms on average over the first 500 barriers.
+ * Barriers of 64, 128 and 256 ranks: 18, 32 and 100 ms; without a hub 65, 211 and 930 ms.
  *
  * Guarded by the turn.
  */
@@ -37,6 +42,7 @@
 #include "mpi-shim/pmi/src/pmi_space.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,6 +66,11 @@ enum {
     UNPADDED_PIECE = 1024 * 1024, /* when keys are not reused: few rounds are what counts then */
     KEY_ROOM = 40,
 };
+
+/* A fence, with what its ranks wait for each other, costs a rank about as much as so many reads. */
+#define FENCE_READS 8
+
+#define HUB 0
 
 enum split_state { SPLIT_NONE, SPLIT_OPEN, SPLIT_COMPLETE };
 
@@ -228,8 +239,9 @@ struct gather {
     size_t mine_bytes;
     const int *lens; /* borrowed: bytes of each rank's block */
     int size;
-    char *out;
-    int result; /* the first failure, or 0 */
+    char *out;    /* borrowed; NULL: nothing is delivered */
+    bool has_hub; /* only the hub reads the others' blocks, and the others its own */
+    int result;   /* the first failure, or 0 */
 };
 
 /* One round of a gather: the bytes from offset on of all blocks. Only faults of the fence end the gather. */
@@ -251,7 +263,7 @@ static int gather_round(struct gather *g, size_t offset)
     if (r < 0)
         return r;
 
-    for (int i = 0; i < g->size; i++) {
+    for (int i = 0; i < g->size && g->out && (!g->has_hub || rank == HUB); i++) {
         int from = rounds.order[i];
 
         n = piece_bytes_at((size_t)g->lens[from], offset);
@@ -273,6 +285,73 @@ static void copy_own_block(const void *mine, const int *lens, char *out)
         memmove(out + place, mine, (size_t)lens[rank]);
 }
 
+/* A round behind those of a gather: the hub's bytes from offset on of all blocks. A wrong length tells that it failed. */
+static int spread_round(struct gather *g, size_t total, size_t offset)
+{
+    size_t n = piece_bytes_at(total, offset);
+    bool is_hub = pmii_facts_rank() == HUB, is_good = g->result == 0;
+    int r;
+
+    rounds.round++;
+    if (is_hub)
+        keep_first(&g->result, put_piece(is_good ? g->out + offset : NULL, n, is_good ? n : 0, total));
+    r = pmii_px_fence(true);
+    if (r == 0 && !is_hub && g->out)
+        keep_first(&g->result, get_piece_into(HUB, n, total, g->out + offset));
+    return r;
+}
+
+static size_t n_pieces(size_t block_bytes)
+{
+    return (block_bytes + longest_piece() - 1) / longest_piece();
+}
+
+static int gather_rounds(struct gather *g)
+{
+    size_t longest = 0, total = 0, n_reads = 0;
+    int r;
+
+    for (int i = 0; i < g->size; i++) {
+        longest = (size_t)g->lens[i] > longest ? (size_t)g->lens[i] : longest;
+        total += (size_t)g->lens[i];
+        n_reads += n_pieces((size_t)g->lens[i]);
+    }
+    g->has_hub = n_pieces(total) * FENCE_READS < n_reads;
+    for (size_t offset = 0; offset == 0 || offset < longest; offset += longest_piece()) {
+        r = gather_round(g, offset);
+        if (r < 0)
+            return r;
+    }
+    if (!g->has_hub)
+        return 0;
+    if (pmii_facts_rank() == HUB && g->result == 0)
+        copy_own_block(g->mine, g->lens, g->out);
+    for (size_t offset = 0; offset < total; offset += longest_piece()) {
+        r = spread_round(g, total, offset);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int gather(struct gather *g)
+{
+    int r = make_order(g->size);
+
+    if (r < 0)
+        return r;
+    if (g->mine_bytes != (size_t)g->lens[pmii_facts_rank()])
+        keep_first(&g->result, -EINVAL);
+    if (g->size > 1) {
+        r = gather_rounds(g);
+        if (r < 0)
+            return r;
+    }
+    if (g->result == 0)
+        copy_own_block(g->mine, g->lens, g->out);
+    return g->result;
+}
+
 static int learn_size(int *size_out)
 {
     int r;
@@ -286,30 +365,10 @@ static int learn_size(int *size_out)
 int pmii_gather(const void *mine, size_t mine_bytes, const int *lens, void *out)
 {
     struct gather g = { .mine = mine, .mine_bytes = mine_bytes, .lens = lens, .out = out };
-    size_t offset = 0;
-    int longest = 0;
     int r;
 
     r = learn_size(&g.size);
-    if (r == 0)
-        r = make_order(g.size);
-    if (r < 0)
-        return r;
-    for (int i = 0; i < g.size; i++)
-        longest = lens[i] > longest ? lens[i] : longest;
-    if (mine_bytes != (size_t)lens[pmii_facts_rank()])
-        g.result = -EINVAL;
-    if (g.size > 1) {
-        do {
-            r = gather_round(&g, offset);
-            if (r < 0)
-                return r;
-            offset += longest_piece();
-        } while (offset < (size_t)longest);
-    }
-    if (g.result == 0)
-        copy_own_block(mine, lens, out);
-    return g.result;
+    return r < 0 ? r : gather(&g);
 }
 
 /* ---- barriers ---- */
@@ -419,13 +478,11 @@ static int receive_puts(const struct pmii_parcel *parcel)
     return r;
 }
 
-int pmii_barrier(void)
+static int barrier_of_few(void)
 {
     struct pmii_parcel parcel;
     int result, r;
 
-    if (pmii_facts_is_alone())
-        return 0;
     result = put_first_piece(&parcel);
     r = pmii_px_fence(true); /* also after a fault: the others wait */
     keep_first(&result, r);
@@ -433,6 +490,78 @@ int pmii_barrier(void)
         keep_first(&result, receive_puts(&parcel));
     pmii_parcel_fini(&parcel);
     return result;
+}
+
+/* Blocks of all ranks, as a gather has delivered them. */
+static int learn_blocks(const char *blocks, const int *lens, int size)
+{
+    int r = 0;
+
+    for (int i = 0; i < size && r == 0; i++) {
+        int from = rounds.order[i];
+
+        if (from != pmii_facts_rank() && lens[from] > 0)
+            r = pmii_space_learn(from, blocks, (size_t)lens[from]);
+        blocks += lens[from];
+    }
+    return r;
+}
+
+/* lens: bytes of each rank's pending puts. */
+static int exchange_puts(const struct pmii_parcel *parcel, const int *lens, int size)
+{
+    struct gather g = { .mine = parcel->bytes, .mine_bytes = parcel->len_bytes, .lens = lens, .size = size };
+    size_t total = 0;
+    int r;
+
+    for (int rank = 0; rank < size; rank++) {
+        if (lens[rank] < 0)
+            return -EMSGSIZE;
+        total += (size_t)lens[rank];
+    }
+    if (total == 0)
+        return 0;
+    g.out = malloc(total);
+    if (!g.out)
+        g.result = -ENOMEM; /* yet the others wait in the fences */
+    r = gather(&g);
+    if (r == 0)
+        r = learn_blocks(g.out, lens, size);
+    free(g.out);
+    return r;
+}
+
+/* First the lengths of all ranks' pending puts, which mostly are 0, then the puts. */
+static int barrier_of_many(int size)
+{
+    int *lens = malloc(2 * (size_t)size * sizeof(*lens));
+    int *delivered = lens + size;
+    struct pmii_parcel parcel;
+    int mine, r;
+
+    if (!lens)
+        return -ENOMEM;
+    for (int rank = 0; rank < size; rank++)
+        lens[rank] = sizeof(mine);
+    pmii_space_take_pending(&parcel);
+    mine = parcel.len_bytes <= INT_MAX ? (int)parcel.len_bytes : -1;
+    r = pmii_gather(&mine, sizeof(mine), lens, delivered);
+    for (int i = 0; i < size && r == 0; i++)
+        lens[rounds.order[i]] = delivered[i];
+    if (r == 0)
+        r = exchange_puts(&parcel, lens, size);
+    pmii_parcel_fini(&parcel);
+    free(lens);
+    return r;
+}
+
+int pmii_barrier(void)
+{
+    int size;
+
+    if (pmii_facts_is_alone())
+        return 0;
+    return learn_size(&size) < 0 || size <= FENCE_READS ? barrier_of_few() : barrier_of_many(size);
 }
 
 int pmii_split_barrier_start(void)
