@@ -21,12 +21,17 @@ uint32_t emu_yield_measure_ns(void);
 /* A yield that took so long has given the core to somebody who computes, not to one who hands on a message. */
 #define EMU_YIELD_LONG_NS 100000u
 
-#define EMU_YIELD_SKIPS_MAX 511u
+/* What sleeping instead costs about: a thread is woken, and who wakes it makes a system call. */
+#define EMU_YIELD_SLEEP_NS 10000u
 
-/* Of a thread that yields for a moment before it sleeps: behind long yields it sleeps at once, more and more often. */
+#define EMU_YIELD_SKIPS_MAX 1000u
+
+/*
+ * Of a thread that yields for a moment before it sleeps: behind a long yield it sleeps at once, as often as that costs
+ * what the yield did. So trying again and again costs no more than sleeping always, however long the others compute.
+ */
 struct emu_yield_backoff {
     uint32_t n_left; /* so often more */
-    uint32_t length;
 };
 
 static inline bool emu_yield_is_skipped(struct emu_yield_backoff *backoff)
@@ -39,12 +44,10 @@ static inline bool emu_yield_is_skipped(struct emu_yield_backoff *backoff)
 
 static inline void emu_yield_took(struct emu_yield_backoff *backoff, uint64_t ns)
 {
-    if (ns <= EMU_YIELD_LONG_NS) {
-        backoff->length /= 2;
-        return;
-    }
-    backoff->length = backoff->length < EMU_YIELD_SKIPS_MAX ? 2 * backoff->length + 1 : EMU_YIELD_SKIPS_MAX;
-    backoff->n_left = backoff->length;
+    uint64_t n = ns / EMU_YIELD_SLEEP_NS;
+
+    if (ns > EMU_YIELD_LONG_NS)
+        backoff->n_left = n < EMU_YIELD_SKIPS_MAX ? (uint32_t)n : EMU_YIELD_SKIPS_MAX;
 }
 
 #endif

@@ -357,22 +357,20 @@ static bool is_ended_by_signals(const struct emu_vclock *c)
 static bool stay_awake(const struct emu_vclock *c)
 {
     static _Thread_local struct emu_yield_backoff backoff;
-    uint64_t began_ns = 0, last_ns = 0, now_ns;
+    uint64_t began_ns, last_ns, now_ns;
 
+    if (atomic_load_explicit(&c->state, memory_order_acquire) == EMU_VCLOCK_RUNS)
+        return true;
+    if (!atomic_load_explicit(&c->stays_awake, memory_order_relaxed) || emu_yield_is_skipped(&backoff))
+        return false;
+    began_ns = last_ns = clock_ns(CLOCK_MONOTONIC);
     while (atomic_load_explicit(&c->state, memory_order_acquire) != EMU_VCLOCK_RUNS) {
-        if (!atomic_load_explicit(&c->stays_awake, memory_order_relaxed))
+        if (!atomic_load_explicit(&c->stays_awake, memory_order_relaxed) || last_ns - began_ns > EMU_VCLOCK_AWAKE_NS)
             return false;
-        if (began_ns == 0 && emu_yield_is_skipped(&backoff))
-            return false;
-        now_ns = clock_ns(CLOCK_MONOTONIC);
-        if (began_ns == 0)
-            began_ns = now_ns;
-        else
-            emu_yield_took(&backoff, now_ns - last_ns);
-        if (now_ns - began_ns > EMU_VCLOCK_AWAKE_NS)
-            return false;
-        last_ns = now_ns;
         syscall(SYS_sched_yield);
+        now_ns = clock_ns(CLOCK_MONOTONIC);
+        emu_yield_took(&backoff, now_ns - last_ns);
+        last_ns = now_ns;
     }
     return true;
 }

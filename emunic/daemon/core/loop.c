@@ -440,7 +440,7 @@ static bool is_time_to_sleep(const struct emu_server *server, uint64_t idle_roun
     bool stays_awake = emu_parts_stay_awake(server);
     uint64_t took_ns;
 
-    if (stays_awake && emu_yield_is_skipped(backoff))
+    if (emu_yield_is_skipped(backoff))
         return true;
     took_ns = yield_ns();
     if (stays_awake)
