@@ -22,8 +22,9 @@ enum emu_amo_op {
     EMU_AMO_OP_END,
 };
 
-#define EMU_AMO_FETCH (1u << 0) /* the old value goes to the initiator */
-#define EMU_AMO_32BIT (1u << 1) /* operands are 4 bytes wide, else 8 */
-#define EMU_AMO_PAIRS (1u << 2) /* step over pairs of words; only the first of each changes */
+#define EMU_AMO_FETCH  (1u << 0) /* the old value goes to the initiator */
+#define EMU_AMO_32BIT  (1u << 1) /* operands are 4 bytes wide, else 8 */
+#define EMU_AMO_PAIRS  (1u << 2) /* step over pairs of words; only the first of each changes */
+#define EMU_AMO_CACHED (1u << 3) /* a NIC with a cache of atomics may keep the word in it (engine/amo_cache.h) */
 
 #endif

@@ -374,7 +374,8 @@ enum emu_host_row {
                                    attached, member limit, is ending, fault rules */
     EMU_HOST_ROW_NODE,      /* nid, memory domains there; of that host alone, in their order */
     EMU_HOST_ROW_PORT,      /* index, nid, instance id, pid, then EMU_HOST_PORT_COUNTS; in their order */
-    EMU_HOST_ROW_USER,      /* uid, requests, then use, limit and refusals of each kind; behind HOST, in their order */
+    EMU_HOST_ROW_ATOMICS, /* of the node before, where caches of atomics are used: commands, hits, host reads, writes */
+    EMU_HOST_ROW_USER,    /* uid, requests, then use, limit and refusals of each kind; behind HOST, in their order */
 };
 
 #endif

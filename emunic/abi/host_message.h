@@ -26,7 +26,7 @@
 #include "emunic/abi/fields.h"
 #include "emunic/abi/wire.h"
 
-#define EMU_HOST_VERSION     5u
+#define EMU_HOST_VERSION     6u
 #define EMU_HOST_HEAD_BYTES  8u
 #define EMU_HOST_MESSAGE_MAX EMU_WIRE_MESSAGE_MAX
 #define EMU_HOST_NAME_MAX    63u

@@ -739,6 +739,7 @@ static const struct emu_param dragonfly_params[] = {
     EMU_LINK_KEYS("black", EMU_LINK_BLACK, 3),
     EMU_LINK_KEYS("blue", EMU_LINK_BLUE, 3),
     { "router.column_buffers", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, router.column_buffers), 0, 1 },
+    EMU_AMO_CACHE_KEY,
     { "routing.far_percent", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, dragonfly.far_percent), 0, 1000 },
     { "routing.threshold_flits", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, dragonfly.threshold_flits), 0,
       65535 },

@@ -353,6 +353,7 @@ static const struct emu_param gemini_params[] = {
     { "topology.tiles_y", EMU_PARAM_COUNT, EMU_TORUS_FIELD(parallel[1]), 1, TILES_Y },
     { "topology.tiles_z", EMU_PARAM_COUNT, EMU_TORUS_FIELD(parallel[2]), 1, TILES_XZ },
     { "router.column_buffers", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, router.column_buffers), 0, 1 },
+    EMU_AMO_CACHE_KEY,
     { "topology.order_retry", EMU_PARAM_COUNT, EMU_TORUS_FIELD(order_retry), 0, 1 },
     EMU_LINK_KEYS("x", EMU_LINK_X, LANES),
     EMU_LINK_KEYS("y", EMU_LINK_Y, LANES),

@@ -32,8 +32,16 @@ struct emu_nic_params {
     uint32_t ce_engines;   /* virtual collective engines */
     uint32_t ce_children_max;
     uint32_t amo_cache_entries;
+    uint32_t amo_cache;  /* enum emu_amo_cache_use: by programs; most machines have no key for it */
     uint32_t amo_cycles; /* NIC clocks for one cached atomic operation */
     uint32_t device;     /* enum emu_device: what programs take it for */
+};
+
+/* What cached atomics of programs do with the cache. */
+enum emu_amo_cache_use {
+    EMU_AMO_CACHE_OFF = 0, /* nothing: they work as those that are not cached */
+    EMU_AMO_CACHE_EAGER,   /* host memory is written at each update */
+    EMU_AMO_CACHE_LAZY,    /* ... when a word leaves the cache */
 };
 
 /* How a packet chooses among ways on that its routing calls equal. */

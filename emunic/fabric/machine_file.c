@@ -48,6 +48,9 @@ static const char *const choice_choices[] = { "first", "random", "credits", "tok
 static const char *const arbitration_choices[] = { "round-robin", "random", "age", "fullest", "longest-waiting", NULL };
 static const char *const slow_input_choices[] = { "hold", "store", NULL };
 
+/* In the order of enum emu_amo_cache_use. */
+const char *const emu_amo_cache_choices[] = { "off", "eager", "lazy", NULL };
+
 /* In the order of enum emu_device. */
 static const char *const device_choices[] = { "gemini", "aries", NULL };
 

@@ -280,6 +280,14 @@ struct emu_share emu_share_part(struct emu_share share, uint32_t index, uint32_t
             1000000000                                                                                                 \
     }
 
+/* Row of the topologies whose NICs had a cache of atomics that programs could use: enum emu_amo_cache_use. */
+extern const char *const emu_amo_cache_choices[];
+#define EMU_AMO_CACHE_KEY                                                                                              \
+    {                                                                                                                  \
+        "nic.amo_cache", EMU_PARAM_CHOICE, offsetof(struct emu_machine_params, nic.amo_cache), 0, 0,                   \
+            emu_amo_cache_choices                                                                                      \
+    }
+
 /* printf into a buffer, all or nothing: 0 or -ENOSPC with the buffer untouched. */
 int emu_text(char *buf, size_t len, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

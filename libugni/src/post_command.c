@@ -141,6 +141,8 @@ bool gnii_post_amo_of(uint32_t command, uint8_t *op_out, uint8_t *flags_out)
         flags |= EMU_AMO_FETCH;
     else if (op == EMU_AMO_AX || op == EMU_AMO_CSWAP)
         flags |= EMU_AMO_PAIRS;
+    if (command & ((command & GNII_SECOND_GENERATION) ? 0x020u : 0x010u))
+        flags |= EMU_AMO_CACHED;
     *op_out = op;
     *flags_out = flags;
     return op != 0;
@@ -152,6 +154,8 @@ static gni_return_t check_amo(struct gnii_post *p, uint32_t command, const gni_m
 
     if (!gnii_post_amo_of(command, &p->amo_op, &p->amo_flags) || p->length_bytes == 0)
         return GNI_RC_INVALID_PARAM;
+    if ((p->ep->nic->modes & GNI_CDM_MODE_CACHED_AMO_ENABLED) == 0)
+        p->amo_flags &= (uint8_t)~EMU_AMO_CACHED;
     width = (p->amo_flags & EMU_AMO_32BIT) ? 4 : 8;
     if (p->remote_addr % width != 0 || p->length_bytes % width != 0)
         return GNI_RC_ALIGNMENT_ERROR;

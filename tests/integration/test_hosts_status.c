@@ -312,6 +312,10 @@ static const struct rows nonsense[] = {
     LIST("a node that the domain does not have", HOST_ROW, OWN_DOMAIN(COMMON), EMU_HOST_ROW_NODE, 700, 0),
     LIST("a node that the machine does not have", HOST_ROW, OWN_DOMAIN(0), EMU_HOST_ROW_NODE, 768, 0),
     LIST("a node twice", HOST_ROW, OWN_DOMAIN(0), EMU_HOST_ROW_NODE, 7, 0, EMU_HOST_ROW_NODE, 7, 0),
+    LIST("counts of no node", HOST_ROW, OWN_DOMAIN(COMMON), EMU_HOST_ROW_ATOMICS, 9, 8, 7, 6),
+    LIST("counts of a port", HOST_ROW, OWN_DOMAIN(COMMON), EMU_HOST_ROW_NODE, 2, 0, A_PORT(0, 2), EMU_HOST_ROW_ATOMICS,
+         9, 8, 7, 6),
+    LIST("counts that are too few", HOST_ROW, OWN_DOMAIN(COMMON), EMU_HOST_ROW_NODE, 2, 0, EMU_HOST_ROW_ATOMICS, 9, 8),
     LIST("a port of no domain", HOST_ROW, A_PORT(0, 2)),
     LIST("a port on another host", HOST_ROW, OWN_DOMAIN(COMMON), A_PORT(0, 0)),
     LIST("a port twice", HOST_ROW, OWN_DOMAIN(COMMON), A_PORT(1, 2), A_PORT(1, 2)),
@@ -320,7 +324,7 @@ static const struct rows nonsense[] = {
 
 static const struct rows good[] = {
     LIST("its own", HOST_ROW, EMU_HOST_ROW_TEXT, EMU_HOST_TEXT_WHY, 9, 0x6867666564636261, 0x69, OWN_DOMAIN(COMMON),
-         EMU_HOST_ROW_NODE, 2, 3, A_PORT(4, 2)),
+         EMU_HOST_ROW_NODE, 2, 3, EMU_HOST_ROW_ATOMICS, 9, 8, 7, 6, A_PORT(4, 2)),
     LIST("of a domain that nobody else has", HOST_ROW, OWN_DOMAIN(COMMON - 1), EMU_HOST_ROW_NODE, 2, 0, A_PORT(0, 2)),
     LIST("nothing but that there is too much", EMU_HOST_ROW_TOO_MANY),
 };

@@ -361,7 +361,8 @@ static enum sent prepare_bulk(struct emu_errand *errand, struct part *part, stru
         fail(errand, EMU_STATUS_LOCAL_ACCESS);
         return ENDED;
     }
-    if (!errand->t.segments.segments && emu_space_find(port->member, addr, command->part_bytes, !is_put, &mapped))
+    if (!errand->t.segments.segments && !port->memory.amo_cache &&
+        emu_space_find(port->member, addr, command->part_bytes, !is_put, &mapped))
         wish.memory = &mapped;
     r = emu_bulk_take(port->server, &wish, &part->piece);
     if (r == -EAGAIN)

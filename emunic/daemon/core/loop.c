@@ -182,6 +182,7 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     if (r < 0)
         return r;
     server->n_nids = emu_machine_n_nodes(server->machine);
+    server->starts_routed = server->starts_routed || emu_amo_caches_are_used(server); /* emunic alone has the words */
     server->machine_spec = strdup(options->machine);
     server->nodes = calloc(server->n_nids, sizeof(*server->nodes));
     server->bounce.len_bytes = BOUNCE_BYTES;
@@ -292,7 +293,7 @@ void emu_server_destroy(struct emu_server *server)
     close_fd(server->loop->admin_fd);
     close_fd(server->spare_fd);
     for (uint32_t nid = 0; server->nodes && nid < server->n_nids; nid++)
-        free(server->nodes[nid]);
+        emu_node_destroy(server->nodes[nid]);
     free(server->nodes);
     free(server->bounce.bytes);
     free(server->machine_spec);

@@ -64,7 +64,16 @@ enum emu_status_domain_word {
     EMU_STATUS_DOMAIN_WORDS
 };
 
-enum emu_status_node_word { EMU_STATUS_NODE_NID, EMU_STATUS_NODE_MEMORY_DOMAINS, EMU_STATUS_NODE_WORDS };
+enum emu_status_node_word {
+    EMU_STATUS_NODE_NID,
+    EMU_STATUS_NODE_MEMORY_DOMAINS,
+    EMU_STATUS_NODE_AMO_COMMANDS, /* from here a row of their own, where caches of atomics are used */
+    EMU_STATUS_NODE_AMO_HITS,
+    EMU_STATUS_NODE_AMO_HOST_READS,
+    EMU_STATUS_NODE_AMO_HOST_WRITES,
+    EMU_STATUS_NODE_WORDS
+};
+#define EMU_STATUS_NODE_AMO_WORDS (EMU_STATUS_NODE_WORDS - EMU_STATUS_NODE_AMO_COMMANDS)
 
 enum emu_status_port_word {
     EMU_STATUS_PORT_INDEX,

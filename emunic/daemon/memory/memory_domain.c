@@ -39,6 +39,7 @@
 #include "emunic/daemon/commands/visit.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/quiesce.h"
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/memory/page_watch.h"
@@ -52,6 +53,7 @@
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
 #include "emunic/daemon/world/users.h"
+#include "emunic/engine/amo_cache.h"
 #include "emunic/engine/memory_segments.h"
 
 #define ADDRESS_END (1ull << 47) /* user addresses; 49 bits fit a handle */
@@ -204,10 +206,14 @@ static struct emu_memory memory_of_part(const struct emu_port_end *port, bool is
 {
     struct emu_member *member = port->member;
     const struct emu_window *window = NULL;
+    struct emu_memory memory;
 
     if (is_mapped && emu_pages_promise(port->server, member, first, len_bytes, n_promised))
         window = emu_windows_get(&member->windows, member->space_fd, first, len_bytes);
-    return window ? emu_memory_map(window->base, window->owner_addr, window->len_bytes) : port->view.local;
+    if (!window)
+        return port->view.local;
+    memory = emu_memory_map(window->base, window->owner_addr, window->len_bytes);
+    return port->memory.amo_cache ? emu_memory_cached(port->memory.amo_cache, &memory, member->pid) : memory;
 }
 
 /* The list of the segments that were announced, each rounded out to pages. -EINVAL: one that cannot be. */
@@ -523,6 +529,8 @@ static void drop(struct emu_port_end *port, struct emu_md_end *md)
     struct emu_account *account = &port->domain->budget.accounts[port->node_index];
     struct emu_table_md *entry = &emu_table_mds(port->domain->table, port->node_index)[md->mdh];
 
+    if (port->memory.amo_cache)
+        emu_amo_cache_forget(port->memory.amo_cache, port->member->pid);
     emu_msgq_md_ends(port, md->mdh, entry);
     if (md->is_virtual) {
         atomic_store_explicit(&emu_table_vmdhs(port->domain->table, port->node_index)[md->vmdh], 0,
@@ -655,6 +663,16 @@ static int answer_deregister(struct emu_request *request)
     return emu_quiesce_answer(request->connection, q, request->msg);
 }
 
+/* Movers come to its memory when they can: what they have under way would miss words of the cache. */
+static int port_begin(struct emu_port_end *port)
+{
+    int r = port->member->is_moved ? 0 : emu_amo_cache_of(port->server, port->nid, &port->memory.amo_cache);
+
+    if (r == 0 && port->memory.amo_cache)
+        port->view.local = emu_memory_cached(port->memory.amo_cache, &port->view.local, port->member->pid);
+    return r;
+}
+
 /* All of them go. */
 static void port_end(struct emu_port_end *port)
 {
@@ -745,6 +763,19 @@ static const struct emu_request_row requests[] = {
     { EMU_MSG_MEM_SEGMENTS, EMU_MSG_MEM_SEGMENTS, EMU_NEEDS_PORT, answer_segments },
 };
 
+static void put_node_status(const struct emu_server *server, uint32_t nid, uint64_t *row)
+{
+    const struct emu_amo_cache *cache = server->nodes[nid] ? server->nodes[nid]->amo_cache : NULL;
+    const struct emu_amo_cache_counts *counts = cache ? emu_amo_cache_counts(cache) : NULL;
+
+    if (!counts)
+        return;
+    row[EMU_STATUS_NODE_AMO_COMMANDS] = counts->commands;
+    row[EMU_STATUS_NODE_AMO_HITS] = counts->hits;
+    row[EMU_STATUS_NODE_AMO_HOST_READS] = counts->host_reads;
+    row[EMU_STATUS_NODE_AMO_HOST_WRITES] = counts->host_writes;
+}
+
 static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
 {
     (void)options;
@@ -759,5 +790,6 @@ const struct emu_part emu_memory_part = {
     .create = create,
     .destroy = emu_page_watch_destroy,
     .loop = { .round = emu_page_watch_round },
-    .ports = { .end = port_end, .queue_end = queue_end },
+    .ports = { .begin = port_begin, .end = port_end, .queue_end = queue_end },
+    .status = { .node = put_node_status },
 };

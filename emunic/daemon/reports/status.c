@@ -24,6 +24,7 @@
 #include "emunic/daemon/reports/user_rows.h"
 #include "emunic/daemon/rights/rights.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/node.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
 #include "emunic/daemon/world/word_list.h"
@@ -76,6 +77,8 @@ static const char *const port_keys[EMU_STATUS_PORT_METHODS] = {
     [EMU_STATUS_PORT_TX_PACKETS] = "tx_packets",
     [EMU_STATUS_PORT_ERRORS] = "errors",
 };
+static const char *const amo_cache_keys[EMU_STATUS_NODE_AMO_WORDS] = { "commands", "hits", "host_reads",
+                                                                       "host_writes" };
 static const char *const method_keys[EMU_MEMORY_METHODS] = {
     [EMU_MEMORY_CMA] = "cma", [EMU_MEMORY_MAP] = "adopted", [EMU_MEMORY_FILE] = "shared_file"
 };
@@ -135,7 +138,9 @@ static void put_nodes(const struct emu_server *server, const struct emu_domain *
         if (emu_hosts_of_node(domain, i) != emu_hosts_own(server))
             continue;
         emu_parts_status_node(server, emu_table_nodes(domain->table)[i].nid, row);
-        put_row(rows, EMU_HOST_ROW_NODE, row, EMU_STATUS_NODE_WORDS);
+        put_row(rows, EMU_HOST_ROW_NODE, row, EMU_STATUS_NODE_AMO_COMMANDS);
+        if (emu_amo_caches_are_used(server))
+            put_row(rows, EMU_HOST_ROW_ATOMICS, row + EMU_STATUS_NODE_AMO_COMMANDS, EMU_STATUS_NODE_AMO_WORDS);
     }
 }
 
@@ -201,6 +206,8 @@ struct teller {
     json_t *object;                  /* NULL: it has ended here */
     uint32_t next_nid;
     uint32_t next_port;
+    json_t *node;      /* borrowed: object of the last row, if it was a node's; NULL: nobody wants to know */
+    bool is_at_a_node; /* that row was one */
 };
 
 /* One word for each key, at most INT64_MAX. */
@@ -325,12 +332,28 @@ static bool take_node(struct teller *t)
     if (t->words.is_bad || nid < t->next_nid || !is_theirs(t, nid))
         return false;
     t->next_nid = nid + 1;
-    if (t->domain)
-        json_object_set_new(json_array_get(json_object_get(t->object, "nodes"), emu_domain_node_of(t->domain, nid)),
-                            "memory_domains_on_node", json_integer((json_int_t)n_used));
-    else if (t->object)
-        json_array_append_new(json_object_get(t->object, "nodes"), describe_node(t->server, nid, t->host, n_used));
+    t->is_at_a_node = true;
+    if (t->domain) {
+        t->node = json_array_get(json_object_get(t->object, "nodes"), emu_domain_node_of(t->domain, nid));
+        json_object_set_new(t->node, "memory_domains_on_node", json_integer((json_int_t)n_used));
+    } else if (t->object) {
+        t->node = describe_node(t->server, nid, t->host, n_used);
+        json_array_append_new(json_object_get(t->object, "nodes"), t->node);
+    }
     return true;
+}
+
+/* Of the node's NIC, all domains together. */
+static bool take_atomics(struct teller *t)
+{
+    bool is_lazy = emu_machine_nic(t->server->machine)->amo_cache == EMU_AMO_CACHE_LAZY;
+    json_t *cache = json_pack("{ss}", "mode", is_lazy ? "lazy" : "eager");
+
+    take_numbers(t, cache, amo_cache_keys, EMU_STATUS_NODE_AMO_WORDS);
+    if (!t->words.is_bad && t->node)
+        json_object_set(t->node, "amo_cache", cache);
+    json_decref(cache);
+    return !t->words.is_bad;
 }
 
 /* The rest of a port's row: how its memory is reached. */
@@ -381,6 +404,10 @@ static bool take_row(struct teller *t)
 {
     uint64_t kind = emu_words_take(&t->words, UINT64_MAX);
 
+    if (kind == EMU_HOST_ROW_ATOMICS)
+        return t->is_at_a_node && take_atomics(t);
+    t->is_at_a_node = false;
+    t->node = NULL;
     if (kind == EMU_HOST_ROW_HOST)
         return take_host(t);
     if (!t->is_known)

@@ -11,6 +11,7 @@
 #include "emunic/abi/abi.h"
 #include "emunic/abi/table.h"
 
+struct emu_amo_cache;
 struct emu_file;
 struct emu_injection;
 struct emu_server;
@@ -32,9 +33,17 @@ struct emu_node {
     uint32_t n_used;                     /* MDHs */
     uint32_t n_promised;                 /* not used yet, but kept for blocks of virtual handles */
     struct emu_injection *injection;     /* owned; NULL: nobody has asked */
+    struct emu_amo_cache *amo_cache;     /* owned; NULL: the machine uses none, or nobody has attached */
 };
 
 /* Record of a node's handles, made when first needed; NULL: no memory. */
 struct emu_node *emu_node_of(struct emu_server *server, uint32_t nid);
+/* NULL is fine. */
+void emu_node_destroy(struct emu_node *node);
+
+/* Do cached atomics use the caches of the machine's NICs? */
+bool emu_amo_caches_are_used(const struct emu_server *server);
+/* The cache of a node's NIC, made when first needed. 0, with NULL where none is used; -ENOMEM. */
+int emu_amo_cache_of(struct emu_server *server, uint32_t nid, struct emu_amo_cache **cache_out);
 
 #endif

@@ -19,6 +19,7 @@
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
 
+struct emu_amo_cache;
 struct emu_connection;
 struct emu_md_end;
 struct emu_transfer;
@@ -82,6 +83,7 @@ struct emu_port_registrations {
     struct emu_msg_segments *pending; /* owned: segments of the next registration, or NULL */
     uint32_t n_pending;
     uint32_t pending_max;
+    struct emu_amo_cache *amo_cache; /* of its NIC, that they lie behind; borrowed; NULL: none */
 };
 
 /* What takes more than one round. */

@@ -17,6 +17,7 @@
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
 #include "emunic/daemon/world/port_end.h"
+#include "emunic/engine/amo_cache.h"
 #include "emunic/engine/memory_segments.h"
 #include "emunic/engine/park.h"
 
@@ -65,6 +66,8 @@ int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *
                                  md->base + md->length_bytes - first);
         if (window) {
             *mem_out = emu_memory_map(window->base, window->owner_addr, window->len_bytes);
+            if (owner->memory.amo_cache)
+                *mem_out = emu_memory_cached(owner->memory.amo_cache, mem_out, owner->member->pid);
             return EMU_STATUS_OK;
         }
     }

@@ -66,7 +66,7 @@ static void test_head(void **state)
 
     (void)state;
     assert_ptr_equal(emu_host_head_put(message, EMU_HOST_MSGQ, 0x01020304), message + sizeof(message));
-    assert_bytes(message, sizeof(message), "0007000501020304");
+    assert_bytes(message, sizeof(message), "0007000601020304");
     assert_true(emu_host_head_parse(message, sizeof(message), &head));
     assert_true(head.kind == EMU_HOST_MSGQ && head.domain == 0x01020304);
 }
@@ -81,7 +81,7 @@ static void test_hello(void **state)
     (void)state;
     emu_host_hello_put(message, &hello);
     assert_bytes(message, sizeof(message),
-                 "0001000500000000 0102030405060708 746974616e000000 0000000000000000 0000000000000000 "
+                 "0001000600000000 0102030405060708 746974616e000000 0000000000000000 0000000000000000 "
                  "0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000");
     assert_true(emu_host_hello_parse(message, sizeof(message), &read));
     emu_host_hello_put(again, &read);
@@ -135,7 +135,7 @@ static void test_command_with_data(void **state)
 {
     (void)state;
     check_command(&command, 32,
-                  "0003000501020304 0506070809101112 1314151601040317 1800003419202122 2324252627282930 "
+                  "0003000601020304 0506070809101112 1314151601040317 1800003419202122 2324252627282930 "
                   "3132333435363740 3940414243444546 4748495000000020 5152535455565758 5960616263646566 "
                   "6768697071727374 0000000000000000 0000000000000000 3132333435363720");
 }
@@ -149,7 +149,7 @@ static void test_command_in_bulk(void **state)
     c.key = 0x8182838485868788ull;
     c.base = 0x9192939495969798ull;
     check_command(&c, EMU_HOST_PLACE_BYTES,
-                  "0003000501020304 0506070809101112 1314151601040317 1801003419202122 2324252627282930 "
+                  "0003000601020304 0506070809101112 1314151601040317 1801003419202122 2324252627282930 "
                   "3132333435363740 3940414243444546 4748495000000020 5152535455565758 5960616263646566 "
                   "6768697071727374 0000000000000000 0000000000000000 3132333435363720 8182838485868788 "
                   "9192939495969798");
@@ -164,7 +164,7 @@ static void test_command_with_operands(void **state)
     c.cmd.operand1 = 0x7576777879808182ull;
     c.cmd.operand2 = 0x8384858687888990ull;
     check_command(&c, 0,
-                  "0003000501020304 0506070809101112 1314151603040317 1800003419202122 2324252627282930 "
+                  "0003000601020304 0506070809101112 1314151603040317 1800003419202122 2324252627282930 "
                   "3132333435363740 3940414243444546 4748495000000020 5152535455565758 0000000000000000 "
                   "0000000000000000 7576777879808182 8384858687888990 3132333435363720");
 }
@@ -182,7 +182,7 @@ static void test_answer(void **state)
 
     (void)state;
     assert_ptr_equal(emu_host_answer_put(message, &answer), message + EMU_HOST_ANSWER_BYTES);
-    assert_bytes(message, EMU_HOST_ANSWER_BYTES, "0004000501020304 0506070809101112 0a01000000000708");
+    assert_bytes(message, EMU_HOST_ANSWER_BYTES, "0004000601020304 0506070809101112 0a01000000000708");
     assert_true(emu_host_answer_parse(message, sizeof(message), &read));
     assert_ptr_equal(read.data, message + EMU_HOST_ANSWER_BYTES);
     emu_host_answer_put(again, &read);
@@ -209,7 +209,7 @@ static void test_domain(void **state)
     (void)state;
     assert_ptr_equal(emu_host_domain_put(message, &domain), message + EMU_HOST_DOMAIN_BYTES);
     assert_bytes(message, EMU_HOST_DOMAIN_BYTES,
-                 "0002000501020304 0000000300010203 0000000200090807 1112131415161718 1920212223242526 "
+                 "0002000601020304 0000000300010203 0000000200090807 1112131415161718 1920212223242526 "
                  "2728293031323334");
     assert_true(emu_host_domain_parse(message, sizeof(message), &read));
     assert_ptr_equal(read.ranks, message + EMU_HOST_DOMAIN_BYTES);
@@ -226,7 +226,7 @@ static void test_msgq(void **state)
 
     (void)state;
     emu_host_msgq_put(message, &msgq);
-    assert_bytes(message, sizeof(message), "0007000501020304 0506070809100112");
+    assert_bytes(message, sizeof(message), "0007000601020304 0506070809100112");
     assert_true(emu_host_msgq_parse(message, sizeof(message), &read));
     emu_host_msgq_put(again, &read);
     assert_memory_equal(again, message, sizeof(again));
@@ -251,7 +251,7 @@ static void test_datagram(void **state)
     (void)state;
     assert_int_equal(emu_host_datagram_put(message, 0x01020304, &datagram), EMU_HOST_DATAGRAM_BYTES + sizeof(data));
     assert_bytes(message, EMU_HOST_DATAGRAM_BYTES + sizeof(data),
-                 "0005000501020304 0000000400000004 0102030405060708 0910111213141516 1718192021222324 "
+                 "0005000601020304 0000000400000004 0102030405060708 0910111213141516 1718192021222324 "
                  "2526272829303132 d1d2d3d4");
     assert_true(emu_host_datagram_parse(message, EMU_HOST_DATAGRAM_BYTES + sizeof(data), &read));
     emu_host_datagram_put(again, 0x01020304, &read);
@@ -300,7 +300,7 @@ static void test_ce_post(void **state)
     assert_bytes(list, sizeof(list), "5455565758596061");
     assert_true(emu_host_ce_instance(&read) == 0x54555657 && emu_host_ce_pid(&read) == 0x58596061);
     check_ce(&ce, list,
-             "0006000501020304 0900000304050607 0809101100001213 0000000000000000 0000000000000000 "
+             "0006000601020304 0900000304050607 0809101100001213 0000000000000000 0000000000000000 "
              "1415161718192021 2223242526272829 3031323334353637 3839404142434445 4647484950515253 "
              "09070f0b00000001");
     assert_ptr_equal(emu_host_ce_put_instance(list, 0x62636465), list + 8);
@@ -330,7 +330,7 @@ static void test_ce_state(void **state)
     assert_true(is_parent && back.nid == link.nid && back.ce_id == link.ce_id && back.child_id == 5 &&
                 back.type == EMU_CE_LINK_ENGINE && back.instance_id == 0);
     check_ce(&ce, list,
-             "0006000501020304 02010b0004050607 0000000071720000 7374757677787980 0000000000000000 "
+             "0006000601020304 02010b0004050607 0000000071720000 7374757677787980 0000000000000000 "
              "1415161718192021 0000000000000000 0000000000000000 0000000000000000 0000000000000000 "
              "0000000000000001");
 }
@@ -348,7 +348,7 @@ static void test_ce_up(void **state)
 
     (void)state;
     check_ce(&ce, NULL,
-             "0006000501020304 0700000004050607 0809101112131415 1617181920212223 2425262728293031 "
+             "0006000601020304 0700000004050607 0809101112131415 1617181920212223 2425262728293031 "
              "0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 "
              "0100000000000000");
 }
@@ -381,7 +381,7 @@ static void test_portals_request(void **state)
     (void)state;
     assert_ptr_equal(emu_host_portals_request_put(message, &request), message + EMU_HOST_PTL_REQUEST_BYTES);
     assert_bytes(message, EMU_HOST_PTL_REQUEST_BYTES,
-                 "0008000501020304 0102030000000008 0506070809101112 1314151600000011 1718192021222324 "
+                 "0008000601020304 0102030000000008 0506070809101112 1314151600000011 1718192021222324 "
                  "2526272800000012 2930313233343536 3738394041424344 4546474849505152 0000000000000008 "
                  "5354555657585960");
     assert_true(emu_host_portals_request_parse(message, sizeof(message), &read));
@@ -408,7 +408,7 @@ static void test_portals_answer(void **state)
     (void)state;
     assert_ptr_equal(emu_host_portals_answer_put(message, &answer), message + EMU_HOST_PTL_ANSWER_BYTES);
     assert_bytes(message, EMU_HOST_PTL_ANSWER_BYTES,
-                 "0008000501020304 02070a0000000008 0506070809101112 1314151617181920 2122232425262728 "
+                 "0008000601020304 02070a0000000008 0506070809101112 1314151617181920 2122232425262728 "
                  "2930313233343536");
     assert_true(emu_host_portals_answer_parse(message, sizeof(message), &read));
     assert_ptr_equal(read.data, message + EMU_HOST_PTL_ANSWER_BYTES);
@@ -432,12 +432,12 @@ static void test_portals_parts(void **state)
     (void)state;
     emu_host_portals_want_put(want, &part);
     assert_bytes(want, sizeof(want),
-                 "0008000501020304 0301000000000708 0506070809101112 1314151617181920 2122232425262728");
+                 "0008000601020304 0301000000000708 0506070809101112 1314151617181920 2122232425262728");
     assert_true(emu_host_portals_part_parse(want, sizeof(want), &read));
     assert_true(read.domain == part.domain && read.is_at_target && read.fail == 0 && read.to == part.to &&
                 read.from == part.from && read.offset == part.offset && read.part_bytes == part.part_bytes);
     emu_host_portals_data_put(data, &part);
-    assert_bytes(data, sizeof(data), "0008000501020304 04010a0000000708 0506070809101112 2122232425262728");
+    assert_bytes(data, sizeof(data), "0008000601020304 04010a0000000708 0506070809101112 2122232425262728");
     assert_true(emu_host_portals_part_parse(data, sizeof(data), &read));
     assert_true(read.domain == part.domain && read.is_at_target && read.fail == part.fail && read.to == part.to &&
                 read.from == 0 && read.offset == part.offset && read.part_bytes == part.part_bytes);
@@ -451,7 +451,7 @@ static void test_portals_done(void **state)
 
     (void)state;
     emu_host_portals_done_put(message, &done);
-    assert_bytes(message, sizeof(message), "0008000501020304 05000a0000000000 0506070809101112");
+    assert_bytes(message, sizeof(message), "0008000601020304 05000a0000000000 0506070809101112");
     assert_true(emu_host_portals_done_parse(message, sizeof(message), &read));
     assert_true(read.domain == done.domain && read.fail == done.fail && read.to == done.to);
 }
@@ -470,7 +470,7 @@ static void test_admin(void **state)
     (void)state;
     assert_int_equal(emu_host_admin_put(message, &admin, list), EMU_HOST_ADMIN_HEAD_BYTES + 16);
     assert_bytes(message, EMU_HOST_ADMIN_HEAD_BYTES + 16,
-                 "0009000500000000 0008171800000000 1920212223242526 0000000100010000 0102030405060708 "
+                 "0009000600000000 0008171800000000 1920212223242526 0000000100010000 0102030405060708 "
                  "0910111213141516");
     assert_true(emu_host_admin_parse(message, EMU_HOST_ADMIN_HEAD_BYTES + 16, &read));
     assert_true(read.op == admin.op && read.type == admin.type && read.token == admin.token && read.first == 1 &&
