@@ -39,13 +39,14 @@
 #include "emunic/fabric/topology.h"
 #include "emunic/fabric/torus.h"
 
-enum { INJECTION_HIGH = 2, INJECTION_FIFOS = 8 };                    /* of them for high priority; 5.3 */
-enum { RECEPTION_HIGH = EMU_TORUS_DIRECTIONS, RECEPTION_FIFOS = 7 }; /* one per direction, one for high priority */
+static_assert((int)EMU_BGL_RECEPTION_HIGH == (int)EMU_TORUS_DIRECTIONS, "a reception FIFO per direction");
+static_assert((int)EMU_BGL_INJECTION_FIFOS <= EMU_VCS_MAX, "injection FIFOs are channels of the NIC's link");
 
 /*
  * A packet's route_state:  bits 0-11 | 12-23 | 24-35: hops to go in x, y, z
  *                          bits 36-38: they go in the plus direction
  *                          bits 39-41: the ring's closing link has been crossed (datelines only)
+ *                          above: flags and what is below
  */
 #define LEFT_BITS     12
 #define LEFT_MASK     ((UINT64_C(1) << LEFT_BITS) - 1)
@@ -55,6 +56,9 @@ enum { RECEPTION_HIGH = EMU_TORUS_DIRECTIONS, RECEPTION_FIFOS = 7 }; /* one per 
 #define STATE_AROUND  (UINT64_C(1) << 42) /* dead nodes are near: look before each hop */
 #define STATE_LOOSE   (UINT64_C(1) << 43)
 #define STATE_GIVEN   (UINT64_C(1) << 44) /* by software: start() keeps it */
+#define STATE_FIFO    (UINT64_C(1) << 45) /* software has chosen the injection FIFO ... */
+#define FIFO_SHIFT    46                  /* ... this one, 3 bits */
+#define CAME_SHIFT    49                  /* at the destination: direction of arrival, 3 bits */
 
 /* A router, and the hops that are to go from it. */
 struct spot {
@@ -381,14 +385,35 @@ int emu_bgl_give_broadcast(const struct emu_machine *m, struct emu_packet *p, ui
     return result;
 }
 
+int emu_bgl_give_fifo(struct emu_packet *p, uint32_t fifo)
+{
+    if (fifo >= EMU_BGL_INJECTION_FIFOS ||
+        (fifo < EMU_BGL_INJECTION_HIGH) != (p->traffic_class == EMU_TRAFFIC_RESPONSE))
+        return -EINVAL;
+    p->route_state &= ~(UINT64_C(7) << FIFO_SHIFT);
+    p->route_state |= STATE_FIFO | (uint64_t)fifo << FIFO_SHIFT;
+    return 0;
+}
+
+uint32_t emu_bgl_reception_fifo(const struct emu_packet *p)
+{
+    if (p->traffic_class == EMU_TRAFFIC_RESPONSE)
+        return EMU_BGL_RECEPTION_HIGH;
+    for (uint32_t dim = 0; dim < EMU_TORUS_DIMS; dim++) {
+        if (left_in(p->route_state, dim) > 0) /* a copy that a broadcast has left on its line */
+            return direction_in(p->route_state, dim);
+    }
+    return (uint32_t)(p->route_state >> CAME_SHIFT & 7);
+}
+
 /* ---- the routing row ---- */
 
 static uint32_t count_vcs(const struct emu_machine *m, enum emu_link_class link_class)
 {
     if (link_class == EMU_LINK_PROCESSOR_IN)
-        return INJECTION_FIFOS;
+        return EMU_BGL_INJECTION_FIFOS;
     if (link_class == EMU_LINK_PROCESSOR_OUT)
-        return RECEPTION_FIFOS;
+        return EMU_BGL_RECEPTION_FIFOS;
     return vc_high_priority(m) + 1;
 }
 
@@ -398,7 +423,7 @@ static void describe_vc(const struct emu_machine *m, enum emu_link_class link_cl
     bool is_high;
 
     if (link_class == EMU_LINK_PROCESSOR_IN || link_class == EMU_LINK_PROCESSOR_OUT) {
-        is_high = link_class == EMU_LINK_PROCESSOR_IN ? vc < INJECTION_HIGH : vc == RECEPTION_HIGH;
+        is_high = link_class == EMU_LINK_PROCESSOR_IN ? vc < EMU_BGL_INJECTION_HIGH : vc == EMU_BGL_RECEPTION_HIGH;
         *info_out = (struct emu_vc_info){
             .capacity_units = params_of(m)->fifo_bytes,
             .traffic_class = is_high ? EMU_TRAFFIC_RESPONSE : EMU_TRAFFIC_REQUEST,
@@ -451,6 +476,8 @@ static uint32_t injection_fifo(const struct emu_machine *m, const struct emu_pac
     uint64_t state = p->route_state;
     uint32_t n = 0;
 
+    if ((state & STATE_FIFO) != 0)
+        return (uint32_t)(state >> FIFO_SHIFT & 7);
     if (params_of(m)->injection != EMU_BGL_INJECT_DIRECTION || p->traffic_class == EMU_TRAFFIC_RESPONSE)
         return EMU_VCS_MAX;
     if ((state & STATE_GIVEN) == 0)
@@ -459,7 +486,7 @@ static uint32_t injection_fifo(const struct emu_machine *m, const struct emu_pac
         n += left_in(state, dim) > 0;
     if (n == 0 || (n > 1 && is_dynamic(m, p)))
         return EMU_VCS_MAX;
-    return INJECTION_HIGH + escape_direction(m, state);
+    return EMU_BGL_INJECTION_HIGH + escape_direction(m, state);
 }
 
 /* The channel that a packet of the escape order takes in a direction. */
@@ -497,10 +524,11 @@ static uint32_t list_options(const struct emu_route_view *view, const struct emu
     if ((here.state & LEFT_ALL) == 0) {
         options_out[0] = (struct emu_route_option){ .link = m->n_nodes + p->dst_nid, .route_state = here.state };
         if (p->traffic_class == EMU_TRAFFIC_RESPONSE) {
-            options_out[0].vc = RECEPTION_HIGH;
+            options_out[0].vc = EMU_BGL_RECEPTION_HIGH;
         } else if (!at->is_entering) {
             emu_torus_link_parts(t, at->in_link, &in_router, &in_direction, &number);
             options_out[0].vc = (uint8_t)in_direction;
+            options_out[0].route_state |= (uint64_t)in_direction << CAME_SHIFT;
         }
         return 1;
     }
@@ -571,9 +599,9 @@ static void visit_next(const struct relation *r, const struct holder *h)
     const struct emu_machine *m = r->m;
     const struct emu_torus *t = emu_torus_of(m);
     bool is_entering = h->direction == EMU_TORUS_DIRECTIONS;
-    bool is_high = is_entering ? h->vc < INJECTION_HIGH : h->vc == vc_high_priority(m);
+    bool is_high = is_entering ? h->vc < EMU_BGL_INJECTION_HIGH : h->vc == vc_high_priority(m);
     bool is_ordered = !is_entering && h->vc >= vc_escape(m);
-    uint32_t reception = is_high ? RECEPTION_HIGH : is_entering ? 0 : h->direction;
+    uint32_t reception = is_high ? EMU_BGL_RECEPTION_HIGH : is_entering ? 0 : h->direction;
 
     for (uint32_t next = 0; next < EMU_TORUS_DIRECTIONS; next++) {
         uint32_t next_link = emu_torus_link(t, h->router, next, 0);
@@ -609,7 +637,7 @@ static void visit_dependencies(const struct emu_machine *m, const struct emu_fau
     for (uint32_t nid = 0; nid < m->n_nodes; nid++) {
         struct holder h = { .link = nid, .router = nid, .direction = EMU_TORUS_DIRECTIONS };
 
-        for (h.vc = 0; emu_fault_map_link_up(faults, h.link) && h.vc < INJECTION_FIFOS; h.vc++)
+        for (h.vc = 0; emu_fault_map_link_up(faults, h.link) && h.vc < EMU_BGL_INJECTION_FIFOS; h.vc++)
             visit_next(&r, &h);
     }
     for (uint32_t router = 0; router < m->n_routers; router++) {

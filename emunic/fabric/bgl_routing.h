@@ -20,6 +20,14 @@
 #define EMU_BGL_Z_MINUS (1u << 4)
 #define EMU_BGL_Z_PLUS  (1u << 5)
 
+/* FIFOs of a node's processor interface (spec/machines.md 5.3): of the reception ones a group, one per processor. */
+enum {
+    EMU_BGL_INJECTION_HIGH = 2, /* the first ones: high priority */
+    EMU_BGL_INJECTION_FIFOS = 8,
+    EMU_BGL_RECEPTION_HIGH = 6, /* the others are numbered as the direction that packets have come in */
+    EMU_BGL_RECEPTION_FIFOS = 7,
+};
+
 extern const struct emu_routing emu_bgl_routing;
 
 /* Minimal hint bits, as the hardware computes them. Equal ways of a ring are divided evenly over the pairs of nodes. */
@@ -51,6 +59,15 @@ int emu_bgl_give_hints(const struct emu_machine *m, struct emu_packet *p, uint32
  * each node on the way gets a copy. -EINVAL: not on one line, or no way to go.
  */
 int emu_bgl_give_broadcast(const struct emu_machine *m, struct emu_packet *p, uint32_t hint);
+
+/*
+ * The injection FIFO that software puts the packet into, whatever its direction. After hint bits; without it the
+ * machine chooses (nic.injection). Needs end points (emu_sim_options.has_ends). -EINVAL: none of the packet's class.
+ */
+int emu_bgl_give_fifo(struct emu_packet *p, uint32_t fifo);
+
+/* The reception FIFO, of one group, that a packet was delivered to. One that never left its node: 0, or high priority. */
+uint32_t emu_bgl_reception_fifo(const struct emu_packet *p);
 
 /* The hint bits that a packet still has, from its route_state. */
 uint32_t emu_bgl_hints_left(uint64_t route_state);

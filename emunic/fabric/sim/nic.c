@@ -208,6 +208,14 @@ void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traf
                       (struct emu_event){ .kind = EMU_EVENT_INJECT, .index = nid });
 }
 
+uint32_t emu_sim_injection_units(const struct emu_sim *sim, uint32_t nid, uint32_t vc)
+{
+    const struct out_link *out = &sim->outs[sim->nics[nid].link];
+    int32_t used = (int32_t)sim->kinds[out->kind].capacity_tokens[vc] - out->tokens[vc];
+
+    return used > 0 ? (uint32_t)used * sim->p.token_units : 0;
+}
+
 /* ---- leaving ---- */
 
 uint64_t sim_receive(struct part *part, struct sim_start start, uint64_t start_ps, uint64_t length_ps)

@@ -131,6 +131,8 @@ uint64_t emu_sim_packets_of_process(void);
 
 void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class);
 void emu_sim_call_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t cookie);
+/* Units in a channel that the node's packets enter the network by, as its NIC knows them. Between runs, too. */
+uint32_t emu_sim_injection_units(const struct emu_sim *sim, uint32_t nid, uint32_t vc);
 /*
  * The run ends behind the present slot of the clock, as if its end had been asked for. For simulations of one thread;
  * others do not hear it.
