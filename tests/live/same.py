@@ -25,6 +25,7 @@ first one, or failed.
 
 import argparse
 import contextlib
+import difflib
 import hashlib
 import json
 import os
@@ -84,6 +85,7 @@ GROUPS = [
 QUICK = ("gni_topobw", "gni_allreduce", "two_jobs")
 MODES = ("calm", "launcher", "emunic", "stalled", "loaded", "narrow", "slow")
 QUICK_RUNS = 6
+DIFFERENCES_MAX = 6  # lines of an output
 
 
 def children(pid):
@@ -182,7 +184,7 @@ def in_any_order(text):
 
 
 def result(build, program, mode, rng):
-    """Digests of what is compared. None: the run failed."""
+    """What is compared: the output, and digests of what is long. None: the run failed."""
     _, options, binary, arguments = program
     with tempfile.TemporaryDirectory() as folder:
         report, trace = pathlib.Path(folder, "report"), pathlib.Path(folder, "trace")
@@ -190,8 +192,8 @@ def result(build, program, mode, rng):
                       trace, "--", build / binary, *arguments]], mode, rng)
         if texts is None:
             return None
-        return digests(output=in_any_order(texts[0]), links=json.dumps(json.loads(report.read_text())["links"]),
-                       operations=trace.read_text())
+        return {"output": in_any_order(texts[0]),
+                **digests(links=json.dumps(json.loads(report.read_text())["links"]), operations=trace.read_text())}
 
 
 @contextlib.contextmanager
@@ -225,7 +227,17 @@ def result_of_group(build, group, mode, rng):
         if texts is None:
             return None
         outputs = {f"output {i + 1}": in_any_order(text) for i, text in sorted(zip(order, texts))}
-        return digests(**outputs, links=links.read_text(), operations=trace.read_text())
+        return {**outputs, **digests(links=links.read_text(), operations=trace.read_text())}
+
+
+def tell_difference(key, mode, first, got):
+    """Of the output, which tells more than its digest: the lines of the first run alone (-) and of this one alone (+)."""
+    if not key.startswith("output"):
+        return
+    lines = [line for line in difflib.unified_diff(first.splitlines(), got.splitlines(), lineterm="", n=0)
+             if not line.startswith(("---", "+++", "@@"))]
+    for line in lines[:DIFFERENCES_MAX]:
+        print(f"# {mode}: {key}: {line}")
 
 
 def is_same(build, program, n_runs):
@@ -240,8 +252,11 @@ def is_same(build, program, n_runs):
         first = first or got
         if got and got == first:
             n_same += 1
-        else:
-            differing |= {f"{key} ({mode})" for key in first or {} if not got or got[key] != first[key]}
+            continue
+        for key in first or {}:
+            if not got or got[key] != first[key]:
+                differing.add(f"{key} ({mode})")
+                tell_difference(key, mode, first[key], got[key] if got else "")
     print(f"{program[0]}: {n_same} of {n_runs} runs the same"
           + (f"; differs: {', '.join(sorted(differing))}" if differing else ""))
     return n_same == n_runs
