@@ -66,7 +66,7 @@ int emu_bgl_give_broadcast(const struct emu_machine *m, struct emu_packet *p, ui
  */
 int emu_bgl_give_fifo(struct emu_packet *p, uint32_t fifo);
 
-/* The reception FIFO, of one group, that a packet was delivered to. One that never left its node: 0, or high priority. */
+/* The reception FIFO, of one group, that a packet was delivered to. If it never left its node: 0, or high priority. */
 uint32_t emu_bgl_reception_fifo(const struct emu_packet *p);
 
 /* The hint bits that a packet still has, from its route_state. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The processor interface of Blue Gene/L's torus, as the software of a node sees it: 8 injection FIFOs and two groups of
+ * The processor interface of Blue Gene/L's torus, as the software of a node sees it: 8 injection FIFOs, two groups of
  * 7 reception FIFOs, watermarks that interrupt, and a checksum per injection FIFO to compare two runs by
  * (spec/machines.md 5.3). It is traffic for a simulation with end points.
  *
@@ -38,8 +38,8 @@ struct emu_bgl_interface;
 struct emu_bgl_interface_options {
     void *ctx;
     /*
-     * A watermark was reached: an injection FIFO has no more than so many bytes, after it had more; a reception FIFO has
-     * at least so many, after it had less. NULL: nobody is told.
+     * A watermark was reached: an injection FIFO has no more than so many bytes, after it had more; a reception FIFO
+     * has at least so many, after it had less. NULL: nobody is told.
      */
     void (*interrupt)(void *ctx, struct emu_sim *sim, const struct emu_bgl_fifo *fifo, uint32_t bytes, uint64_t now_ps);
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * BGL-20: the processor interface of Blue Gene/L. 2 + 6 injection FIFOs take packets for any direction; packets come to
- * 2 x 7 reception FIFOs, by direction and priority; watermarks interrupt; each injection FIFO has a checksum that is the
- * same when a run is repeated; a packet with the broadcast bit leaves a copy at each node of its line. No library of
- * ours has this interface: it is that of emunic/model/bgl_interface.h over the simulated torus.
+ * 2 x 7 reception FIFOs, by direction and priority; watermarks interrupt; each injection FIFO has a checksum, the same
+ * when a run is repeated; a packet with the broadcast bit leaves a copy at each node of its line. No library of ours
+ * has this interface: it is that of emunic/model/bgl_interface.h over the simulated torus.
  */
 #include <errno.h>
 #include <string.h>

@@ -285,7 +285,7 @@ static void copy_own_block(const void *mine, const int *lens, char *out)
         memmove(out + place, mine, (size_t)lens[rank]);
 }
 
-/* A round behind those of a gather: the hub's bytes from offset on of all blocks. A wrong length tells that it failed. */
+/* A round behind a gather's: the hub's bytes from offset on of all blocks. A wrong length tells that it failed. */
 static int spread_round(struct gather *g, size_t total, size_t offset)
 {
     size_t n = piece_bytes_at(total, offset);
