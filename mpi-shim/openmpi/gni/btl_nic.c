@@ -58,7 +58,6 @@ static void choose_sizes(void)
         i++;
     mg.message_bytes = clamp(mg.message_bytes > 0 ? mg.message_bytes : sizes[i].message_bytes, 256, MG_INLINE);
     mg.credits = clamp(mg.credits > 0 ? mg.credits : sizes[i].credits, 1, 1024);
-    mg.costs_time = gnii_message_costs();
     mg.polls_mailboxes = mg.n_ranks <= (uint32_t)clamp(mg.polled_ranks, 0, MG_POLLED_RANKS);
     mg.fma_limit = clamp(mg.fma_limit, 0, 1 << 20);
     most = (size_t)mg.message_bytes - sizeof(struct mg_header);
@@ -104,6 +103,7 @@ static int attach(void)
                            &nic->cdm);
     if (rc == GNI_RC_SUCCESS)
         rc = GNI_CdmAttach(nic->cdm, device, &nic->address.nic, &nic->nic);
+    mg.costs_time = gnii_message_costs(); /* the clock came with the first attach of the process */
     return rc == GNI_RC_SUCCESS ? 0 : fail("attach", rc);
 }
 
