@@ -456,66 +456,58 @@ static inline uint32_t current_bytes(const struct gnii_smsg *s)
     return slot.length_bytes < most ? slot.length_bytes : most;
 }
 
-/* polled_out: so many mailboxes are polled in vain, 0: this is no poll. */
-static inline gni_return_t poll_mailbox(struct gnii_ep *ep, void **header, uint8_t *tag, uint32_t *polled_out)
+/* The message that get_next() has found. SIZE_ERROR: it stays. */
+static inline gni_return_t copy_out(struct gnii_ep *ep, const void *message, const struct room *room)
+{
+    uint32_t length_bytes = current_bytes(ep->smsg);
+
+    if (length_bytes > room->bytes)
+        return GNI_RC_SIZE_ERROR;
+    memcpy(room->to, message, length_bytes);
+    *room->length_out = length_bytes;
+    release_slot(ep);
+    return GNI_RC_SUCCESS;
+}
+
+/*
+ * room: where the message goes; NULL: it stays in its slot until it is released. polled_out: so many mailboxes are
+ * polled in vain, 0: this is no poll.
+ */
+static inline gni_return_t poll_mailbox(struct gnii_ep *ep, void **header, uint8_t *tag, const struct room *room,
+                                        uint32_t *polled_out)
 {
     gni_return_t rc = GNI_RC_INVALID_PARAM;
 
     emu_biased_lock(&ep->nic->lock);
     if (ep->smsg) {
         rc = get_next(ep, header, tag);
+        if (rc == GNI_RC_SUCCESS && room)
+            rc = copy_out(ep, *header, room);
         /* The one empty look that ends a fetch loop is no reason to yield. */
-        if (rc == GNI_RC_NOT_DONE && ep->smsg->empty_looks > 1)
+        else if (rc == GNI_RC_NOT_DONE && ep->smsg->empty_looks > 1)
             *polled_out = ep->nic->n_mailboxes;
     }
     emu_biased_unlock(&ep->nic->lock);
+    return rc;
+}
+
+static inline gni_return_t next_message(struct gnii_ep *ep, void **header, uint8_t *tag, const struct room *room)
+{
+    uint32_t polled = 0;
+    gni_return_t rc = poll_mailbox(ep, header, tag, room, &polled);
+
+    if (polled > 0 && emu_port_relax_among(&ep->nic->port, (uintptr_t)ep->smsg, polled))
+        rc = poll_mailbox(ep, header, tag, room, &polled);
+    if (rc == GNI_RC_SUCCESS)
+        emu_port_found(&ep->nic->port);
     return rc;
 }
 
 gni_return_t GNI_SmsgGetNextWTag(gni_ep_handle_t ep_hndl, void **header, uint8_t *tag)
 {
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
-    uint32_t polled = 0;
-    gni_return_t rc;
 
-    if (!ep || !header || !tag)
-        return GNI_RC_INVALID_PARAM;
-    rc = poll_mailbox(ep, header, tag, &polled);
-    if (polled > 0 && emu_port_relax_among(&ep->nic->port, (uintptr_t)ep->smsg, polled))
-        rc = poll_mailbox(ep, header, tag, &polled);
-    if (rc == GNI_RC_SUCCESS)
-        emu_port_found(&ep->nic->port);
-    return rc;
-}
-
-/* As poll_mailbox(); a message is copied out and its slot is free. */
-static inline gni_return_t take_out(struct gnii_ep *ep, const struct room *room, uint8_t *tag, uint32_t *polled_out)
-{
-    gni_return_t rc = GNI_RC_INVALID_PARAM;
-    struct gnii_smsg *s;
-
-    emu_biased_lock(&ep->nic->lock);
-    s = ep->smsg;
-    if (s) {
-        void *message;
-
-        rc = get_next(ep, &message, tag);
-        if (rc == GNI_RC_SUCCESS) {
-            uint32_t length_bytes = current_bytes(s);
-
-            if (length_bytes <= room->bytes) {
-                memcpy(room->to, message, length_bytes);
-                *room->length_out = length_bytes;
-                release_slot(ep);
-            } else {
-                rc = GNI_RC_SIZE_ERROR;
-            }
-        } else if (rc == GNI_RC_NOT_DONE && s->empty_looks > 1) {
-            *polled_out = ep->nic->n_mailboxes;
-        }
-    }
-    emu_biased_unlock(&ep->nic->lock);
-    return rc;
+    return ep && header && tag ? next_message(ep, header, tag, NULL) : GNI_RC_INVALID_PARAM;
 }
 
 gni_return_t gnii_smsg_take(gni_ep_handle_t ep_hndl, void *to, uint32_t room_bytes, uint32_t *length_bytes_out,
@@ -523,18 +515,10 @@ gni_return_t gnii_smsg_take(gni_ep_handle_t ep_hndl, void *to, uint32_t room_byt
 {
     const struct room room = { to, room_bytes, length_bytes_out };
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
-    uint32_t polled = 0;
-    gni_return_t rc;
+    void *message;
 
-    if (!ep)
-        return GNI_RC_INVALID_PARAM;
     *tag_out = GNI_SMSG_ANY_TAG;
-    rc = take_out(ep, &room, tag_out, &polled);
-    if (polled > 0 && emu_port_relax_among(&ep->nic->port, (uintptr_t)ep->smsg, polled))
-        rc = take_out(ep, &room, tag_out, &polled);
-    if (rc == GNI_RC_SUCCESS)
-        emu_port_found(&ep->nic->port);
-    return rc;
+    return ep ? next_message(ep, &message, tag_out, &room) : GNI_RC_INVALID_PARAM;
 }
 
 gni_return_t GNI_SmsgGetNext(gni_ep_handle_t ep_hndl, void **header)
