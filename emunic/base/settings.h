@@ -54,7 +54,7 @@
     NUM(command_page_bytes, "EMUNIC_COMMAND_PAGE", 0, 0, 1073741824, "bytes",                                          \
         "the host of a SeaStar gives its NIC a command for each such page of a message, as Linux with 4096; "          \
         "0: one for a message, as Catamount")                                                                          \
-    NUM(hello_ns, "EMUNIC_HELLO", 5000000000, 1000000, 3600000000000, "ns",                                            \
+    NUM(hello_ns, "EMUNIC_HELLO", 60000000000, 1000000, 3600000000000, "ns",                                           \
         "a connection that has not greeted emunic by then is closed")                                                  \
     NUM(user_connections, "EMUNIC_USER_CONNECTIONS", 16384, 1, 1000000, "connections",                                 \
         "connections of one user to an emunic, and no more than a quarter of its descriptors")                         \
