@@ -521,6 +521,13 @@ gni_return_t gnii_smsg_take(gni_ep_handle_t ep_hndl, void *to, uint32_t room_byt
     return ep ? next_message(ep, &message, tag_out, &room) : GNI_RC_INVALID_PARAM;
 }
 
+bool gnii_smsg_waits(gni_ep_handle_t ep_hndl)
+{
+    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
+
+    return ep && ep->smsg && (ep->smsg->has_current || message_waits(ep->smsg));
+}
+
 gni_return_t GNI_SmsgGetNext(gni_ep_handle_t ep_hndl, void **header)
 {
     uint8_t tag = GNI_SMSG_ANY_TAG;

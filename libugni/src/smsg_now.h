@@ -36,6 +36,13 @@ gni_return_t gnii_smsg_send_now(gni_ep_handle_t ep_hndl, const struct gnii_smsg_
 gni_return_t gnii_smsg_take(gni_ep_handle_t ep_hndl, void *to, uint32_t room_bytes, uint32_t *length_bytes_out,
                             uint8_t *tag_out);
 
+/*
+ * Would gnii_smsg_take() find a message? A read of one line, without lock: the caller sees to it that nobody takes or
+ * releases messages of this endpoint meanwhile. It does not tell of a NIC that was lost, and is no poll in virtual
+ * time: a taker comes by from time to time, and there always.
+ */
+bool gnii_smsg_waits(gni_ep_handle_t ep_hndl);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

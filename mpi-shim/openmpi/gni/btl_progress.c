@@ -7,9 +7,10 @@
 #include <opal/runtime/opal_progress.h>
 
 #include "libugni/src/poll_rounds.h"
+#include "libugni/src/smsg_now.h"
 
 #define EVENTS_AT_A_TIME 64
-#define DATAGRAM_ROUND   8u   /* datagrams are looked for each so many calls, unless messages wait for a connection */
+#define DATAGRAM_ROUND   64u  /* datagrams are looked for each so many calls, unless messages wait for a connection */
 #define OWN_ROUND        16u  /* ends of sends tell nothing but losses: they are looked for each so many calls, */
 #define OWN_WAITING      256u /* or when so many wait */
 
@@ -59,11 +60,15 @@ static void look_everywhere(void)
             mg_readable(mg.peers[i]);
 }
 
-/* Messages have no events: few mailboxes are looked into more quickly than a queue and then one of them. */
-static void look_into_mailboxes(void)
+/*
+ * Messages have no events: few mailboxes are looked into more quickly than a queue and then one of them. Now and then,
+ * and in virtual time always, an empty one is read as well, because only that tells of a lost NIC and passes the time.
+ */
+static void look_into_mailboxes(bool reads_all)
 {
     for (uint32_t i = 0; i < mg.n_connected; i++)
-        mg_readable(mg.connected[i]);
+        if (reads_all || gnii_smsg_waits(mg.connected[i]->ep))
+            mg_readable(mg.connected[i]);
 }
 
 static int poll_others(void)
@@ -98,7 +103,7 @@ int mg_progress(void)
     if (mg.nic.n_posts > 0 || mg.nic.n_own > OWN_WAITING || calls % OWN_ROUND == 0)
         n += poll_own();
     if (mg.polls_mailboxes)
-        look_into_mailboxes();
+        look_into_mailboxes(mg.costs_time || calls % OWN_ROUND == 0);
     else
         n += poll_others();
     if (mg.first_waiting || calls % DATAGRAM_ROUND == 0)
