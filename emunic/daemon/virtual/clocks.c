@@ -357,16 +357,28 @@ static void hold_at_fence(const struct emu_virtual *v, struct clock_scan *scan)
         scan->run_ps = held_ps;
 }
 
+/* A shell, say, that waits for the program that it has started. */
+static bool is_idle_starter(const struct emu_virtual_process *p)
+{
+    const struct emu_member *starter = p->starter ? emu_member_find(p->member->domain, p->starter) : NULL;
+
+    return starter && starter->rank == p->rank && !starter->virtual_process;
+}
+
+/* Processes that may come to have a clock. */
 static uint32_t count_clockless(const struct emu_server *server)
 {
     const struct emu_domain *domain;
     const struct emu_member *member;
+    const struct emu_virtual_process *p;
     uint32_t n = 0;
 
     LIST_FOREACH(domain, &server->domains, link) {
         LIST_FOREACH(member, &domain->members, link)
             n += !member->virtual_process;
     }
+    LIST_FOREACH(p, &virtual_of(server)->processes, link)
+        n -= is_idle_starter(p);
     return n;
 }
 

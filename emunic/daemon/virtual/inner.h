@@ -56,6 +56,8 @@ struct emu_virtual_process {
     LIST_ENTRY(emu_virtual_process) link;
     struct emu_member *member;   /* borrowed: outlives this */
     struct emu_virtual_job *job; /* borrowed: likewise */
+    uint32_t rank;               /* its own, or that of the process that has started it; or EMU_NID_NONE */
+    pid_t starter;               /* that process; 0: none */
     struct process_scan sum;
     uint64_t news_ps;             /* of the first news that no scan has seen; NEVER: none */
     uint64_t n_takes;             /* by scans: its ports may have commands since */

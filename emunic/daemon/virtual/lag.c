@@ -58,7 +58,7 @@ static void tell(const struct emu_virtual *v, const struct emu_lag *lag, const c
 
 static struct emu_lag_row row_of(const struct emu_virtual_process *p)
 {
-    return (struct emu_lag_row){ .rank = p->member->rank, .pid = (uint32_t)p->member->pid, .lag = p->lag };
+    return (struct emu_lag_row){ .rank = p->rank, .pid = (uint32_t)p->member->pid, .lag = p->lag };
 }
 
 void emu_lag_end_process(struct emu_virtual *v, const struct emu_virtual_process *p)
@@ -68,7 +68,7 @@ void emu_lag_end_process(struct emu_virtual *v, const struct emu_virtual_process
 
     if (!has_any(&p->lag))
         return;
-    snprintf(who, sizeof(who), "rank %d: ", (int)p->member->rank);
+    snprintf(who, sizeof(who), "rank %d: ", (int)p->rank);
     tell(v, &p->lag, who);
     /* Without memory, or behind so many, its part is in the sum all the same. */
     rows = v->ended.n_rows < ROWS_MAX ? reallocarray(v->ended.rows, v->ended.n_rows + 1, sizeof(*rows)) : NULL;

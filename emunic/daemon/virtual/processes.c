@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Processes in virtual time: the page of their clocks, their doorbell, their place in the model.
+ *
+ * A rank may be a shell that starts the program. The program then has the rank's place: its core, its turn among others,
+ * and its lookahead. Of several that a rank has started the first has it, until it ends; the others are processes
+ * without a rank.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -14,7 +20,9 @@
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/virtual/inner.h"
 
-#define SPIN_NS 500000000u /* at first */
+#define SPIN_NS     500000000u /* at first */
+#define STARTS_MAX  8u         /* between a rank and the program */
+#define STARTED_BIT 0x80000000u
 
 static void doorbell_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
 {
@@ -88,8 +96,8 @@ static uint32_t count_on_node(const struct emu_domain *domain, uint32_t nid, uin
  */
 static void place_rank(const struct emu_virtual *v, struct emu_virtual_process *p, const struct emu_domain *domain)
 {
-    uint32_t nid = domain->rank_nids[p->member->rank];
-    uint32_t n_before = count_on_node(domain, nid, p->member->rank);
+    uint32_t nid = domain->rank_nids[p->rank];
+    uint32_t n_before = count_on_node(domain, nid, p->rank);
     const struct emu_virtual_job *job;
 
     LIST_FOREACH(job, &v->jobs.all, link) {
@@ -98,7 +106,57 @@ static void place_rank(const struct emu_virtual *v, struct emu_virtual_process *
     }
     p->proc = n_before % EMU_NIC_PROCS_MAX;
     p->is_alone = count_on_node(domain, nid, UINT32_MAX) == 1;
-    p->order = (uint64_t)p->member->rank << 32 | nid;
+    p->order = (uint64_t)p->rank << 32 | nid | (p->starter ? STARTED_BIT : 0);
+}
+
+/* 0: not known. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512];
+    const char *behind_name;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    behind_name = strrchr(text, ')'); /* the state follows, then the parent */
+    return behind_name && strlen(behind_name) > 4 ? (pid_t)strtol(behind_name + 4, NULL, 10) : 0;
+}
+
+/* Has a process that plays the rank's part a clock? */
+static bool is_played(const struct emu_virtual *v, const struct emu_domain *domain, uint32_t rank)
+{
+    const struct emu_virtual_process *p;
+
+    LIST_FOREACH(p, &v->processes, link) {
+        if (p->member->domain == domain && p->rank == rank)
+            return true;
+    }
+    return false;
+}
+
+static void find_rank(const struct emu_virtual *v, struct emu_virtual_process *p)
+{
+    struct emu_domain *domain = p->member->domain;
+    const struct emu_member *starter;
+    pid_t pid = p->member->pid;
+
+    p->rank = p->member->rank;
+    for (unsigned i = 0; p->rank == EMU_NID_NONE && i < STARTS_MAX && pid > 1; i++) {
+        pid = parent_of(pid);
+        starter = pid > 1 ? emu_member_find(domain, pid) : NULL;
+        if (!starter || starter->rank == EMU_NID_NONE)
+            continue;
+        if (is_played(v, domain, starter->rank))
+            return;
+        p->rank = starter->rank;
+        p->starter = pid;
+    }
 }
 
 static void place(struct emu_virtual *v, struct emu_virtual_process *p)
@@ -107,9 +165,10 @@ static void place(struct emu_virtual *v, struct emu_virtual_process *p)
     const struct emu_virtual_process *other;
     uint32_t n = 0;
 
-    p->order = (uint64_t)(member->rank != EMU_NID_NONE ? member->rank : v->n_came) << 32;
+    find_rank(v, p);
+    p->order = (uint64_t)(p->rank != EMU_NID_NONE ? p->rank : v->n_came) << 32;
     v->n_came++;
-    if (member->rank < member->domain->n_ranks && member->domain->rank_nids) {
+    if (p->rank < member->domain->n_ranks && member->domain->rank_nids) {
         place_rank(v, p, member->domain);
         return;
     }

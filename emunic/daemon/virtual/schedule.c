@@ -120,9 +120,8 @@ static void tell_deadlock(struct emu_virtual *v)
             uint32_t call = atomic_load(&p->page->clocks[i].call);
 
             if (p->clocks[i].state != EMU_VCLOCK_FREE)
-                emu_log(EMU_LOG_ERROR, "  rank %d pid %d: in %s since %.6f s", (int)p->member->rank,
-                        (int)p->member->pid, call < EMU_VCLOCK_CALLS ? calls[call] : "?",
-                        (double)p->clocks[i].now_ps * 1e-12);
+                emu_log(EMU_LOG_ERROR, "  rank %d pid %d: in %s since %.6f s", (int)p->rank, (int)p->member->pid,
+                        call < EMU_VCLOCK_CALLS ? calls[call] : "?", (double)p->clocks[i].now_ps * 1e-12);
         }
     }
 }

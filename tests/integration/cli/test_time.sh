@@ -131,6 +131,19 @@ test_same_job_prints_the_same() {
     done
 }
 
+# The program is a child of the rank then. It has the rank's core and its turn.
+test_program_of_a_shell_is_the_rank() {
+    local i
+    virtually -n 6 --ppn 3 --trace "$dir/first" -- "$examples/gni_smsg_ring" -l 1
+    expect_status 0
+    for i in 1 2 3; do
+        # shellcheck disable=SC2016  # the rank's shell expands it
+        virtually -n 6 --ppn 3 --trace "$dir/trace" -- sh -c '"$0" -l 1; exit $?' "$examples/gni_smsg_ring"
+        expect_status 0
+        cmp "$dir/trace" "$dir/first" || bad "run $i differs"
+    done
+}
+
 # In each of its fences messages are under way; their time must not be the host's choice.
 test_fences_end_at_the_same_time() {
     local i
@@ -460,7 +473,7 @@ run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine p
     trace_has_a_line_for_each_operation links_are_those_that_packets_have_crossed \
     bit_errors_cost_time_and_nothing_else \
     paths_are_those_that_packets_have_taken windows_of_links_add_up \
-    ranks_that_work_at_once_are_in_time fences_end_at_the_same_time \
+    ranks_that_work_at_once_are_in_time fences_end_at_the_same_time program_of_a_shell_is_the_rank \
     a_network_that_breaks_stalls_programs_as_long_as_it_rests \
     a_network_that_is_broken_from_the_start_stalls_nobody \
     stopped_rank_holds_time_up_and_changes_nothing timeout_ends_a_job_that_waits_for_ever \
