@@ -168,11 +168,17 @@ void emu_virtual_port_wait_for_room(struct emu_port *port)
 
 /* ---- looking ---- */
 
+/* The thread has slept, or waited for something else, since it polled last: it is no loop of polls. */
+static bool has_slept(enum emu_vclock_call last)
+{
+    return last == EMU_VCLOCK_CALL_SLEEP || last == EMU_VCLOCK_CALL_NONE;
+}
+
 static enum emu_vclock_result look_or_wait(struct emu_port *port, uint32_t in_a_row, uintptr_t polled)
 {
     _Atomic uintptr_t *first = &port->idle.first_polled;
 
-    if (in_a_row <= 1) {
+    if (has_slept(emu_vclock_note_call(EMU_VCLOCK_CALL_POLL)) || in_a_row <= 1) {
         atomic_store_explicit(first, polled, memory_order_relaxed);
         return emu_vclock_is_before_horizon() ? EMU_VCLOCK_WENT_ON : emu_vclock_look(EMU_VCLOCK_CALL_POLL);
     }

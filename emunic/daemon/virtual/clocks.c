@@ -20,6 +20,9 @@
 #include "emunic/base/clock.h"
 #include "emunic/daemon/virtual/inner.h"
 
+#define PATIENCE_MIN_PS 100000000u     /* 100 us */
+#define PATIENCE_MAX_PS 10000000000ull /* 10 ms */
+
 /* ---- sums ---- */
 
 static void add_clock(struct process_scan *sum, const struct clock_end *end, const struct emu_vclock *c, uint32_t index)
@@ -466,6 +469,33 @@ bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps)
         sum_up(p);
     }
     return has_moved;
+}
+
+/* Twice the time for which it has known of no effect. */
+static bool has_polled_for_long(const struct emu_virtual *v, const struct clock_end *end, uint64_t at_ps)
+{
+    uint64_t known_ps = end->now_ps > v->idle.effect_ps ? end->now_ps - v->idle.effect_ps : 0;
+    uint64_t patience_ps = known_ps < PATIENCE_MIN_PS ? PATIENCE_MIN_PS : known_ps;
+
+    return at_ps - end->now_ps >= (patience_ps < PATIENCE_MAX_PS ? patience_ps : PATIENCE_MAX_PS);
+}
+
+void emu_virtual_let_pollers_look(struct emu_virtual *v, uint64_t at_ps)
+{
+    struct emu_virtual_process *p;
+
+    LIST_FOREACH(p, &v->processes, link) {
+        for (uint32_t i = 0; p->sum.n_waiting > 0 && i < p->n_used; i++) {
+            const struct emu_vclock *c = &p->page->clocks[i];
+            struct clock_end *end = &p->clocks[i];
+
+            if (end->state != EMU_VCLOCK_WAITS || atomic_load(&c->call) != EMU_VCLOCK_CALL_POLL ||
+                end->now_ps > at_ps || atomic_load(&c->until_ps) <= TIME_MAX_PS || !has_polled_for_long(v, end, at_ps))
+                continue;
+            look_at(end, on_grid(c, end->now_ps, at_ps));
+            sum_up(p);
+        }
+    }
 }
 
 void emu_virtual_announce_sleep(struct emu_virtual *v, bool sleeps)

@@ -212,6 +212,8 @@ void emu_virtual_put_to_sleep(struct emu_virtual *v, const struct emu_virtual_pr
 uint64_t emu_virtual_latest_ps(const struct emu_virtual *v);
 /* All that wait in polls look at now_ps + step_ps. False: there are none. */
 bool emu_virtual_move_pollers(struct emu_virtual *v, uint64_t step_ps);
+/* So do those at at_ps that have waited in a poll without an end for long: they may have something else to look at. */
+void emu_virtual_let_pollers_look(struct emu_virtual *v, uint64_t at_ps);
 /* Is there a request that has not been seen yet? */
 bool emu_virtual_is_asked(const struct emu_virtual *v);
 void emu_virtual_announce_sleep(struct emu_virtual *v, bool sleeps);

@@ -16,7 +16,8 @@
  * When all wait and nothing is under way, time moves in growing steps for those who poll, so that time-outs of programs
  * end. While somebody is outside the model it moves every QUIET_NS of the host's time, and no faster than that. A time
  * that has moved so for long, and blocking calls without a time-out, are told as a deadlock, once. Polls go on even
- * then: a program may poll a number of times and do something else.
+ * then: a program may poll a number of times and do something else. So they do, with nothing under way, when the sleeps
+ * and time-outs of others have moved time for long enough.
  * Source: R. M. Fujimoto, "Parallel Discrete Event Simulation", CACM 33(10), 1990 (conservative order).
  */
 #include "emunic/base/clock.h"
@@ -209,6 +210,8 @@ static void leave_idle(struct emu_virtual *v)
 static void let_go(struct emu_virtual *v, const struct clock_scan *scan)
 {
     if (scan->until_ps < scan->look_ps) {
+        if (emu_virtual_model_is_empty(v))
+            emu_virtual_let_pollers_look(v, scan->until_ps);
         emu_virtual_go_on(v, scan->waiter, scan->waiter->sum.wait_index, scan->until_ps);
         return;
     }
