@@ -3,7 +3,7 @@
 #
 # Run one case of Open MPI over the emulated NIC.
 #
-#   run_case.sh BUILD_DIR EMUNIC CASE      EMUNIC is the path of the emunic command
+#   run_case.sh BUILD_DIR EMUNIC CASE [virtual]   EMUNIC is the path of the emunic command; in virtual time on Aries
 #   run_case.sh --list                     the cases and what they show
 #
 # A case is one of our check programs on emulated nodes under `emunic run`, with message layer ob1 and transports ugni
@@ -44,7 +44,7 @@ if [ "${1-}" = --list ]; then
     printf '%s' "${cases#?}"
     exit 0
 fi
-[ $# -eq 3 ] || { say "usage: run_case.sh BUILD_DIR EMUNIC CASE | --list"; exit 2; }
+{ [ $# -ge 3 ] && [ $# -le 4 ] && [ "${4-virtual}" = virtual ]; } || { say "usage: run_case.sh BUILD_DIR EMUNIC CASE [virtual] | --list"; exit 2; }
 
 build=$(cd "$1" && pwd) || exit 2
 emunic=$2
@@ -75,6 +75,7 @@ fail() {
 
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=ugni,self
 options=()
+[ "${4-}" != virtual ] || options=(--time virtual --machine aries)
 for setting in $settings; do
     case $setting in
     -) ;;

@@ -3,7 +3,7 @@
 #
 # Run one case of UCX over the emulated NIC.
 #
-#   run_case.sh BUILD_DIR EMUNIC CASE      EMUNIC is the path of the emunic command
+#   run_case.sh BUILD_DIR EMUNIC CASE [virtual]   EMUNIC is the path of the emunic command; in virtual time on Aries
 #   run_case.sh --list                     the cases and what they measure
 #
 # A case is a list of measurements for one `ucx_perftest` job between two emulated nodes (`emunic run -n 2 --ppn
@@ -108,12 +108,14 @@ if [ "${1-}" = --list ]; then
     printf '%s' "${cases#?}"
     exit 0
 fi
-[ $# -eq 3 ] || { say "usage: run_case.sh BUILD_DIR EMUNIC CASE | --list"; exit 2; }
+{ [ $# -ge 3 ] && [ $# -le 4 ] && [ "${4-virtual}" = virtual ]; } || { say "usage: run_case.sh BUILD_DIR EMUNIC CASE [virtual] | --list"; exit 2; }
 
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd) || exit 2
 emunic=$2
 case_name=$3
+options=()
+[ "${4-}" != virtual ] || options=(--time virtual --machine aries)
 ucx=$build/thirdparty/ucx
 limit_s=${CASE_LIMIT_S:-240}
 
@@ -155,7 +157,7 @@ where_ranks_stand() {
 run_job() {
     local nodes=$1 job timer ended
     shift
-    "$emunic" run -n "$nodes" --ppn 1 -- "$@" >"$dir/job.out" 2>"$dir/job.err" </dev/null &
+    "$emunic" run -n "$nodes" --ppn 1 "${options[@]}" -- "$@" >"$dir/job.out" 2>"$dir/job.err" </dev/null &
     job=$!
     sleep "$limit_s" &
     timer=$!
