@@ -2,8 +2,8 @@
 /*
  * Processes in virtual time: the page of their clocks, their doorbell, their place in the model.
  *
- * A rank may be a shell that starts the program. The program then has the rank's place: its core, its turn among others,
- * and its lookahead. Of several that a rank has started the first has it, until it ends; the others are processes
+ * A rank may be a shell that starts the program. The program then has the place of the rank: its core, its turn, and
+ * its lookahead. Of several that a rank has started the first has it, until it ends; the others are processes
  * without a rank.
  */
 #include <errno.h>
