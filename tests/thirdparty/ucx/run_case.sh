@@ -108,7 +108,10 @@ if [ "${1-}" = --list ]; then
     printf '%s' "${cases#?}"
     exit 0
 fi
-{ [ $# -ge 3 ] && [ $# -le 4 ] && [ "${4-virtual}" = virtual ]; } || { say "usage: run_case.sh BUILD_DIR EMUNIC CASE [virtual] | --list"; exit 2; }
+if [ $# -lt 3 ] || [ $# -gt 4 ] || [ "${4-virtual}" != virtual ]; then
+    say "usage: run_case.sh BUILD_DIR EMUNIC CASE [virtual] | --list"
+    exit 2
+fi
 
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd) || exit 2
