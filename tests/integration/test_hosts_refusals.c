@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "emunic/base/clock.h"
+#include "tests/common/daemon_log.h"
 #include "tests/common/fake_host.h"
 #include "tests/common/gni.h"
 
@@ -26,40 +27,25 @@
 static struct fx fx;
 static struct fake_host *bad;
 static uint64_t begin_ns;
-static int log_fd;
-static int own_stderr;
+static struct daemon_log daemons;
 
 /* What the emunics log can be read. */
 static void start(const struct fake_host_test *test)
 {
     struct fx_options options = { .n_hosts = 3, .n_absent = 1, .n_ranks = 2, .timeout_ms = 30000 };
 
-    setenv("EMUNIC_LOG", "warn", 1);
-    log_fd = memfd_create("log", MFD_CLOEXEC);
-    own_stderr = dup(STDERR_FILENO);
-    assert_true(log_fd >= 0 && own_stderr >= 0 && dup2(log_fd, STDERR_FILENO) >= 0);
+    daemon_log_begin(&daemons);
     fx_start(&fx, &options);
     fx_start_domain(&fx);
     begin_ns = emu_clock_ns();
     bad = fake_host_start(&fx, BAD, test);
-    dup2(own_stderr, STDERR_FILENO);
-}
-
-/* Of the log; the emunics' own place in it stays. */
-static char *log_text(void)
-{
-    static char text[1 << 16];
-    ssize_t n = pread(log_fd, text, sizeof(text) - 1, 0);
-
-    assert_true(n >= 0);
-    text[n] = '\0';
-    return text;
+    daemon_log_end(&daemons);
 }
 
 /* Errors and warnings that the head has logged. */
 static unsigned count_lines(void)
 {
-    const char *at = log_text();
+    const char *at = daemon_log_text(&daemons);
     unsigned n = 0;
     char head[64];
 
@@ -81,7 +67,7 @@ static void stop(unsigned lines_at_once)
     struct gx_side b;
 
     if (getenv("EMU_TEST_LOG"))
-        printf("%s", log_text());
+        printf("%s", daemon_log_text(&daemons));
     assert_in_range(count_lines(), 1, lines_at_once * (1 + seconds));
     gx_open(&a, &fx, 0, 10, 0);
     gx_open(&b, &fx, 1, 11, 0);
@@ -93,8 +79,7 @@ static void stop(unsigned lines_at_once)
     gx_close(&b);
     assert_int_equal(fake_host_stop(bad), 0);
     assert_int_equal(fx_stop(&fx), 0);
-    close(log_fd);
-    close(own_stderr);
+    daemon_log_close(&daemons);
 }
 
 /* The head's view of it. */
@@ -186,8 +171,9 @@ static void test_hello_that_does_not_fit_makes_a_line_a_second(void **state)
         sched_yield();
     assert_true(refused(&is_up) >= 2);
     assert_false(is_up);
-    assert_non_null(strstr(log_text(), "host host2: calls itself what is no name of 3 hosts, machine of 4711 nodes"));
-    assert_null(strchr(log_text(), '\33'));
+    assert_non_null(strstr(daemon_log_text(&daemons),
+                           "host host2: calls itself what is no name of 3 hosts, machine of 4711 nodes"));
+    assert_null(strchr(daemon_log_text(&daemons), '\33'));
     stop(2); /* what it sends while it is not joined is of nobody */
 }
 

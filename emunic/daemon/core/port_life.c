@@ -74,8 +74,10 @@ static int try_memory(pid_t pid, const struct emu_msg_attach *attach, struct emu
 
     if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(value)) {
         int r = errno == EPERM ? -EPERM : -EFAULT;
+        bool has_ended = errno == ESRCH && pid > 0; /* while it attached: nobody has to do anything about that */
 
-        emu_log_limited(rate, EMU_LOG_WARN, "pid %d: its memory cannot be reached: %s", (int)pid, strerror(errno));
+        emu_log_limited(rate, has_ended ? EMU_LOG_INFO : EMU_LOG_WARN, "pid %d: its memory cannot be reached: %s",
+                        (int)pid, strerror(errno));
         return r;
     }
     return value == attach->probe_value ? 0 : -EFAULT;
