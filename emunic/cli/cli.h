@@ -53,6 +53,9 @@ const char *emu_cli_machine_dir(void);
 /* The rank wrapper: of the same build folder, else the installed one. 0, -ENOENT, -ENAMETOOLONG. */
 int emu_cli_wrapper(char path_out[PATH_MAX]);
 
+/* The library that is preloaded into mpirun, likewise. */
+int emu_cli_mpirun_module(char path_out[PATH_MAX]);
+
 /* What touches memory of other users for an emunic of root, likewise. */
 int emu_cli_mover(char path_out[PATH_MAX]);
 

@@ -2,6 +2,7 @@
 /* The mpirun of a job, and what its ranks find in their environment. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,24 @@ static bool share_steps(const struct emu_job_plan *plan)
     return !plan->hosts || setenv("SLURM_OVERLAP", "1", 1) == 0;
 }
 
+/*
+ * Makes the start of many ranks quick, see mpi-shim/rank/close_at_exec.c; without it all goes on. Behind what the user
+ * preloads. After mpirun's words are made, which name the variables for other hosts.
+ */
+static void preload_module(void)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char module[PATH_MAX];
+    char list[2 * PATH_MAX];
+    int len;
+
+    if (emu_cli_mpirun_module(module) < 0 || module[strcspn(module, " :")] != '\0')
+        return;
+    len = snprintf(list, sizeof(list), "%s%s%s", others ? others : "", others && others[0] ? ":" : "", module);
+    if (len < (int)sizeof(list))
+        setenv("LD_PRELOAD", list, 1);
+}
+
 _Noreturn void emu_job_become_mpirun(const struct job *job, pid_t run, bool is_in_front,
                                      char **(*words)(const struct emu_mpirun_job *))
 {
@@ -135,6 +154,7 @@ _Noreturn void emu_job_become_mpirun(const struct job *job, pid_t run, bool is_i
         emu_cli_fail("run", "out of memory, or folder %s is full", job->folder);
         _exit(EMU_EXIT_FAILED);
     }
+    preload_module();
     sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
     /*
      * mpirun has a handler of its own only while its event loop runs; before and after, a rank that has just gone would

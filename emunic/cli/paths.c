@@ -22,6 +22,7 @@
 #endif
 #define BUILD_SIGN       "/emunic-config.h"
 #define WRAPPER_PLACE    "/mpi-shim/rank/emunic-rank"
+#define MPIRUN_PLACE     "/mpi-shim/rank/libemunic-mpirun.so"
 #define DOCTOR_PLACE     "/emunic/doctor/emunic-doctor"
 #define TRANSPORT_PLACE  "/emunic/transport/emunic-transport.so"
 #define MOVER_PLACE      "/emunic/mover/emunic-mover"
@@ -77,6 +78,11 @@ static int find_part(const char *place, char path_out[PATH_MAX])
 int emu_cli_wrapper(char path_out[PATH_MAX])
 {
     return find_part(WRAPPER_PLACE, path_out);
+}
+
+int emu_cli_mpirun_module(char path_out[PATH_MAX])
+{
+    return find_part(MPIRUN_PLACE, path_out);
 }
 
 int emu_cli_mover(char path_out[PATH_MAX])

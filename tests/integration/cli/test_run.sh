@@ -375,6 +375,24 @@ test_our_libraries_come_first_and_others_stay() {
     see 0 LD_LIBRARY_PATH '/.*:/cli/test/lib\(:.*\)\?'
 }
 
+test_what_is_preloaded_is_the_users() {
+    local EMUNIC_NODE_VIEW=none LD_PRELOAD_BEFORE=${LD_PRELOAD-}
+    export EMUNIC_NODE_VIEW
+    ranks_see -n 1
+    [ "$(get 0 LD_PRELOAD)" = "$LD_PRELOAD_BEFORE" ] || bad "LD_PRELOAD is $(get 0 LD_PRELOAD)"
+    export LD_PRELOAD=libm.so.6
+    ranks_see -n 1
+    unset LD_PRELOAD
+    [ -z "$LD_PRELOAD_BEFORE" ] || export LD_PRELOAD=$LD_PRELOAD_BEFORE
+    see 0 LD_PRELOAD libm.so.6
+}
+
+test_ranks_have_no_descriptors_but_their_own() {
+    call run -q -n 40 -- sh -c 'ls -1 /proc/$$/fd; :'
+    expect_status 0
+    [ "$(sort -n <<<"$out" | uniq -c | tr -s ' \n' ' ')" = ' 40 0 40 1 40 2 ' ] || bad "$(sort -n <<<"$out" | uniq -c)"
+}
+
 test_two_jobs_at_once_have_different_credentials() {
     start_job
     cat "/proc/$(<"$dir/rank.0")/environ" | tr '\0' '\n' >"$dir/first"
@@ -426,4 +444,5 @@ run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with
     malloc_asks_for_huge_pages_where_that_is_wanted \
     an_option_keeps_addresses_random the_daemon_and_mpirun_keep_their_addresses_random \
     a_refusal_is_told_once_and_the_job_goes_on our_libraries_come_first_and_others_stay \
+    what_is_preloaded_is_the_users ranks_have_no_descriptors_but_their_own \
     two_jobs_at_once_have_different_credentials forty_ranks_on_three_nodes a_rank_without_a_job_says_so
