@@ -222,6 +222,15 @@ static void tell_faults(struct job *job)
     json_decref(report);
 }
 
+/*
+ * On one host all processes of a job descend from us, and orphans become our children: without a child but the keeper
+ * there are none.
+ */
+static bool is_swept(const struct job *job)
+{
+    return !job->plan->hosts && job->keeper.pid && emu_sweep_is_only_child(job->keeper.pid);
+}
+
 /* Whatever is still there of the job. The keeper is the last child. */
 static void sweep(struct job *job)
 {
@@ -232,7 +241,7 @@ static void sweep(struct job *job)
 
     for (int i = 0; i < SWEEPS_MAX; i++) {
         emu_job_reap(job);
-        if (emu_sweep(&strays, SIGKILL, SWEEP_MS) <= 0)
+        if (is_swept(job) || emu_sweep(&strays, SIGKILL, SWEEP_MS) <= 0)
             break;
     }
     emu_job_reap(job);

@@ -11,7 +11,6 @@
 #include <ftw.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +90,21 @@ static struct state state_of(pid_t pid)
 uint64_t emu_sweep_since(void)
 {
     return state_of(getpid()).since;
+}
+
+bool emu_sweep_is_only_child(pid_t child)
+{
+    char wanted[24];
+    char children[sizeof(wanted)];
+    int wanted_len = snprintf(wanted, sizeof(wanted), "%d ", (int)child);
+    int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    ssize_t len;
+
+    if (fd < 0)
+        return false;
+    len = read(fd, children, sizeof(children));
+    close(fd);
+    return len == wanted_len && memcmp(children, wanted, (size_t)len) == 0;
 }
 
 static bool has_marker(pid_t pid, const char *marker)

@@ -5,6 +5,7 @@
 #ifndef EMUNIC_CLI_SWEEP_H
 #define EMUNIC_CLI_SWEEP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -18,6 +19,12 @@ struct emu_sweep {
 
 /* When this process started. 0, which is before all others, if that cannot be told. */
 uint64_t emu_sweep_since(void);
+
+/*
+ * Is that the only child of the calling thread? False, too, where the kernel does not tell. Costs one read; a sweep
+ * costs one for each process of the machine.
+ */
+bool emu_sweep_is_only_child(pid_t child);
 
 /**
  * Signal processes and wait until they have ended.

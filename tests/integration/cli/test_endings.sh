@@ -201,6 +201,13 @@ test_kill_9_of_run_and_emunic() {
     expect_nothing_left
 }
 
+# The ranks have ended well, and mpirun with them.
+test_processes_that_ranks_leave_behind_are_ended() {
+    call run -q -n 2 -- sh -c 'setsid sh -c "sleep 600; :" </dev/null >/dev/null 2>&1 & exit 0'
+    expect_status 0
+    expect_nothing_left
+}
+
 test_kill_9_of_the_keeper() {
     start_job
     kill -9 "$(pgrep -P "$run_pid" -f "^emunic keeper of $run_pid")"
@@ -245,4 +252,5 @@ run_tests a_normal_end a_failing_rank SIGINT_to_run SIGTERM_to_run SIGHUP_to_run
     SIGTERM_to_the_whole_group timeout_ends_a_job option_timeout_ends_a_job \
     option_timeout_leaves_a_job_that_ends_alone ctrl_c_at_a_terminal SIGUSR1_reaches_the_ranks kill_9_of_run \
     kill_9_of_emunic SIGTERM_to_emunic kill_9_of_mpirun kill_9_of_a_rank a_rank_fails_and_mpirun_hangs kill_9_of_run_and_mpirun \
-    kill_9_of_emunic_and_mpirun kill_9_of_run_and_emunic kill_9_of_the_keeper endings_with_a_server_that_stays
+    kill_9_of_emunic_and_mpirun kill_9_of_run_and_emunic processes_that_ranks_leave_behind_are_ended \
+    kill_9_of_the_keeper endings_with_a_server_that_stays
