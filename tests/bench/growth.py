@@ -19,6 +19,7 @@ import ours
 import process
 
 RANKS = (64, 256, 1024)
+MACHINE = "aries:groups=11"  # 4224 nodes: each rank has one
 REGISTERING_RANKS = 32
 REGISTRATIONS = 3125  # of each rank: 100 000 in all
 DATAGRAMS = 313       # of each rank: 10 000 in all
@@ -59,7 +60,7 @@ def await_server(build, name):
 def ranks(build, n):
     """Start until all are attached, what they hold, status, end."""
     start = time.monotonic()
-    with ours.idle_job(build, PATH, n, limit_s=LIMIT_S) as pid:
+    with ours.idle_job(build, PATH, n, limit_s=LIMIT_S, options=("--machine", MACHINE)) as pid:
         tell("attached", n, time.monotonic() - start, "s")
         tell("emunic_memory", n, process.resident_kib(pid) / n, "KiB/rank")
         tell("status", n, status_ms(build, name_of(pid)), "ms")

@@ -25,9 +25,9 @@ PATHS = {
 }
 
 
-def emunic_run(build, path, n_ranks, program, *arguments):
+def emunic_run(build, path, n_ranks, program, *arguments, options=()):
     datapath, memory = PATHS[path]
-    command = [build / "emunic/emunic", "run", "-n", str(n_ranks), "--quiet", "--datapath", datapath, "--",
+    command = [build / "emunic/emunic", "run", "-n", str(n_ranks), "--quiet", "--datapath", datapath, *options, "--",
                build / "tests/bench" / program, *arguments]
     return command, {"EMUNIC_MEMORY": memory}
 
@@ -127,13 +127,13 @@ def start(build, n_ranks):
 
 
 @contextlib.contextmanager
-def idle_job(build, path, n_ports, limit_s=process.LIMIT_S):
+def idle_job(build, path, n_ports, limit_s=process.LIMIT_S, options=()):
     """The process id of an emunic with so many ports, while nobody does anything."""
     with tempfile.TemporaryDirectory() as folder:
         fifo = os.path.join(folder, "go")
         os.mkfifo(fifo)
         go = os.open(fifo, os.O_RDWR)
-        command, env = emunic_run(build, path, n_ports, "gni_idle_rank", fifo)
+        command, env = emunic_run(build, path, n_ports, "gni_idle_rank", fifo, options=options)
         job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                env=dict(os.environ, **env), text=True)
         try:
