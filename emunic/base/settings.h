@@ -49,6 +49,9 @@
         "0: it does not, and no empty poll waits")                                                                     \
     NUM(quiesce_ns, "EMUNIC_QUIESCE", 10000000, 0, 60000000000, "ns",                                                  \
         "traffic pauses so long when a part of the network breaks or is mended")                                       \
+    NUM(sim_shared_events, "EMUNIC_SIM_SHARED", 1000, 0, 1000000000, "events",                                         \
+        "in virtual time with --threads, the simulator's threads share a window of the network if the one before had " \
+        "so many events; else one goes through it alone. Results are the same; 0: all are shared")                     \
     NUM(watcher_ns, "EMUNIC_WATCHER", 60000000000, 0, 3600000000000, "ns",                                             \
         "the network watcher of a Gemini machine looks at the links so often")                                         \
     NUM(command_page_bytes, "EMUNIC_COMMAND_PAGE", 0, 0, 1073741824, "bytes",                                          \

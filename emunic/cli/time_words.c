@@ -14,6 +14,7 @@
 
 #include "emunic/abi/virtual_clock.h"
 #include "emunic/cli/cli.h"
+#include "emunic/fabric/sim/sim.h"
 
 #define FACTOR_MAX    1000.0
 #define FIXED_MAX     1e9                    /* ns: a second */
@@ -100,7 +101,7 @@ const char *emu_cli_time_option(const struct emu_cli_time *time)
         if (given[i].value)
             return given[i].name;
     }
-    return NULL;
+    return time->n_threads > 0 ? "--threads" : NULL;
 }
 
 /* The daemon opens it: that it can be written is seen here, before anything is started. NULL is fine. */
@@ -137,6 +138,7 @@ int emu_cli_time_read(const char *verb, struct emu_cli_time *time)
     options->max_lag_ppm = (uint32_t)(percent * 1e4);
     if (time->bit_errors)
         (void)read_number(time->bit_errors, 0, BIT_ERRORS, &options->bit_error_rate);
+    options->n_threads = (uint32_t)time->n_threads;
     options->links_every_ps = emu_time_length_ps(time->every ? time->every : "10us");
     status = keep_path(verb, "trace", time->trace, &time->trace_path);
     if (status == EMU_EXIT_DONE)
@@ -144,6 +146,18 @@ int emu_cli_time_read(const char *verb, struct emu_cli_time *time)
     options->trace = time->trace_path;
     options->links = time->link_trace_path;
     return status;
+}
+
+int emu_cli_time_check(const char *verb, const struct emu_cli_time *time, const struct emu_machine *machine)
+{
+    uint32_t n_routers = emu_machine_n_routers(machine);
+
+    static_assert(EMU_CLI_THREADS_MAX == EMU_SIM_PARTS_MAX, "what the simulator can tell apart");
+    if (time->n_threads > n_routers)
+        return emu_cli_usage(verb, "--threads: %u are more than the %u routers", (unsigned)time->n_threads, n_routers);
+    if (time->n_threads > 1 && time->options.keeps_paths)
+        return emu_cli_usage(verb, "--paths needs --threads 1");
+    return EMU_EXIT_DONE;
 }
 
 void emu_cli_time_free(struct emu_cli_time *time)

@@ -9,6 +9,7 @@
 
 #include "emunic/cli/options.h"
 #include "emunic/daemon/core/part.h"
+#include "emunic/fabric/machine.h"
 
 /* "functional", "virtual" */
 extern const char *const emu_cli_times[];
@@ -24,6 +25,7 @@ struct emu_cli_time {
     const char *link_trace;
     const char *every;
     const char *bit_errors;
+    uint64_t n_threads;              /* of the simulator; 0: not given */
     struct emu_time_options options; /* what they mean */
     char *trace_path;                /* owned, as is the next: the words of argv are overwritten */
     char *link_trace_path;
@@ -55,6 +57,8 @@ struct emu_cli_time {
           EMU_OPTION_TEXT(type, member.bit_errors),                                                                    \
           .is_valid = emu_time_bit_errors_is_valid,                                                                    \
           .refusal = "no rate from 0 to 1e-4" },                                                                       \
+        { "threads", 0, "N", "in virtual time: threads of the simulator (default: 1); results do not depend on it",    \
+          EMU_OPTION_NUMBER(type, member.n_threads, 1, EMU_CLI_THREADS_MAX) },                                         \
         { "trace", 0, "FILE", "lines of all operations with their virtual times (CSV)",                                \
           EMU_OPTION_TEXT(type, member.trace) },                                                                       \
         { "link-trace", 0, "FILE", "packets and stalls of each link in each window of virtual time (CSV)",             \
@@ -64,6 +68,8 @@ struct emu_cli_time {
             EMU_OPTION_TEXT(type, member.every), .is_valid = emu_time_length_is_valid,                                 \
                                                  .refusal = EMU_CLI_LENGTH_REFUSAL                                     \
     }
+
+#define EMU_CLI_THREADS_MAX 255 /* EMU_SIM_PARTS_MAX */
 
 /* For a text that emu_time_length_is_valid() refuses. */
 #define EMU_CLI_LENGTH_REFUSAL "no length from 1ns to 3600s with a unit"
@@ -85,6 +91,8 @@ const char *emu_cli_time_option(const struct emu_cli_time *time);
  * EMU_EXIT_DONE or, after a message, another exit status. To be freed in any case.
  */
 int emu_cli_time_read(const char *verb, struct emu_cli_time *time);
+/* Has the machine what the options need? Likewise. */
+int emu_cli_time_check(const char *verb, const struct emu_cli_time *time, const struct emu_machine *machine);
 void emu_cli_time_free(struct emu_cli_time *time);
 
 /* A length of virtual time: a number with ns, us, ms or s behind it, from 1 ns to an hour. 0: it is none. */

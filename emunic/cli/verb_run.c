@@ -502,7 +502,7 @@ static int check_time(const struct run *run, const struct emu_machine *machine)
     if (run->time.is_virtual && !emu_machine_node_params(machine))
         return emu_cli_usage("run", "--time virtual: machine %s has no host parameters (section host:)",
                              run->machine_spec);
-    return EMU_EXIT_DONE;
+    return emu_cli_time_check("run", &run->time, machine);
 }
 
 /* What the machine had: uGNI on Gemini and on Aries, whose dragonfly is its own; Portals or its like on the others. */
@@ -529,6 +529,7 @@ static int make_plan(struct run *run)
         return emu_cli_fail("run", "--machine: %s", err);
     run->n_nodes = (run->n_ranks + run->ppn - 1) / run->ppn;
     choose_layer(run, machine);
+    run->time.options.keeps_paths = run->prints_paths;
     status = check_time(run, machine);
     if (status == EMU_EXIT_DONE)
         status = place_ranks(run, machine);
@@ -540,7 +541,6 @@ static int make_plan(struct run *run)
     run->plan.server = run->server;
     run->plan.machine = run->machine_spec;
     run->plan.exports = run->exports;
-    run->time.options.keeps_paths = run->prints_paths;
     run->plan.wants_links = run->prints_paths || run->prints_links || run->json_path || is_server_virtual(run);
     run->plan.member_limit = run->wanted_members == NOT_GIVEN ? run->n_ranks : (uint32_t)run->wanted_members;
     return status;

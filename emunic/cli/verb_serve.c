@@ -359,6 +359,21 @@ static int change_network(struct emu_server *server, const struct serve_plan *pl
     return r < 0 ? emu_cli_fail("serve", "--faults: network: %s", strerror(-r)) : EMU_EXIT_DONE;
 }
 
+/* Of a machine that cannot be loaded the server tells why. */
+static int check_time(const struct serve_plan *plan)
+{
+    struct emu_machine *machine;
+    char err[512];
+    int status;
+
+    if (plan->time.n_threads < 2 ||
+        emu_machine_load(plan->machine, emu_cli_machine_dir(), &machine, err, sizeof(err)) < 0)
+        return EMU_EXIT_DONE;
+    status = emu_cli_time_check("serve", &plan->time, machine);
+    emu_machine_destroy(machine);
+    return status;
+}
+
 /*
  * An emunic of root that is there for users touches no memory itself. Which users there will be the head alone knows.
  */
@@ -397,6 +412,8 @@ int emu_verb_serve(int argc, char **argv)
     if (status != EMU_PROCEED)
         return status;
     status = emu_cli_time_read("serve", &plan.time);
+    if (status == EMU_EXIT_DONE)
+        status = check_time(&plan);
     if (status == EMU_EXIT_DONE)
         status = read_faults(&plan);
     if (status == EMU_EXIT_DONE && plan.hosts_path)

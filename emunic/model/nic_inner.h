@@ -57,13 +57,12 @@ struct op {
     bool is_told_done;  /* completed() was called, or nobody will */
     bool is_channel;    /* holds a block transfer channel */
     bool is_counted;    /* its packets are answered one by one: they count in the window */
-    bool is_kept;       /* live: it is named when it arrives, so it stays until then */
+    bool is_kept;       /* live: it is named when its arrival is told, so it stays until then */
     bool is_over;       /* nothing but that keeps it */
     uint32_t n_packets; /* to send */
     uint32_t n_sent;
     uint32_t n_answers; /* to come */
     uint32_t n_answered;
-    uint32_t n_asked;  /* live: requests of a get that have reached the target */
     uint64_t ready_ps; /* first packet at the NIC's door */
     uint64_t step_ps;  /* between packets there */
     uint64_t part_ps;  /* and between parts of so many packets */
@@ -99,7 +98,7 @@ struct answer {
 
 /* A transfer that has not arrived completely. */
 struct assembly {
-    uint64_t key; /* sender, its sequence number, whether it answers; plus 1. 0: free */
+    uint64_t key; /* sender, its sequence number, what it is; plus 1. 0: free */
     uint32_t n_left;
     uint64_t match_ps; /* generic: when the host had matched it */
     uint64_t last_ps;  /* latest visible packet */
@@ -123,7 +122,7 @@ struct pending {
     enum pending_kind kind;
     uint32_t next_free;
     struct emu_nic_event event;
-    uint16_t seq;    /* of the peer's operation */
+    uint16_t seq;    /* of the peer's operation, or of one that is told */
     bool is_fetched; /* RECEIVED: the peer waits to hear of it */
     uint64_t tag;    /* DATA */
 };
@@ -152,6 +151,9 @@ struct node {
     uint32_t n_assemblies, assemblies_size;
     struct pending *pending; /* owned */
     uint32_t n_pending, free_pending;
+    struct pending *due; /* owned; live: what the program is told behind the run */
+    uint32_t n_due, due_room;
+    struct node *next_due;
     uint64_t last_event_ps[EMU_NIC_PROCS_MAX];
     uint64_t now_ps; /* of the last call from the simulator */
     struct emu_nic_counters counters;
@@ -172,12 +174,17 @@ struct emu_nic_model {
     enum emu_route_mode mode;
     bool interface_per_core;
     bool is_live;
+    bool tells_begun; /* live: some operation so far has wanted it */
+    bool is_stopped;  /* live: the program wants no more of the run */
     uint64_t packet_gap_ps;
     uint64_t amo_ps;
     uint64_t clock_ps;
-    struct node **nodes; /* owned; by nid; NULL: never used */
-    struct tiles *tiles; /* owned; by nid / tile_nics; NULL: no limit */
-    struct emu_sim *sim; /* owned */
+    struct node **nodes;              /* owned; by nid; NULL: never used */
+    struct tiles *tiles;              /* owned; by nid / tile_nics; NULL: no limit */
+    struct emu_sim *sim;              /* owned */
+    _Atomic(struct node *) due_nodes; /* with something to tell, in any order */
+    struct pending *told;             /* owned; what is told now */
+    uint32_t n_told, told_room;
     atomic_bool is_started;
 };
 
@@ -418,6 +425,8 @@ void emu_nic_data_ended(struct emu_nic_model *nm, struct node *n, const struct p
 
 /* ---- things to come ---- */
 
+/* Live: an event that is told behind the run. */
+void emu_nic_note_due(struct emu_nic_model *nm, struct node *n, const struct pending *what);
 /* Has something happen to a core. Cookies of timers: the class to wake, or a pending number behind the classes. */
 void emu_nic_await(struct emu_nic_model *nm, struct node *n, uint64_t at_ps, const struct pending *what);
 /* Asks the simulator to ask for packets: now, or when there are some. */

@@ -32,6 +32,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "emunic/fabric/random.h"
 
@@ -206,7 +207,7 @@ void emu_nic_complete(struct emu_nic_model *nm, struct node *n, struct op *op, u
 /* Within a node: live, a put that would have several packets. */
 static bool is_begun_first(const struct emu_nic_model *nm, const struct emu_nic_op *spec)
 {
-    return nm->is_live && nm->program.begun && spec->is_told && spec->bytes > nm->format.payload_bytes_max &&
+    return nm->is_live && spec->is_begun && spec->is_told && spec->bytes > nm->format.payload_bytes_max &&
            (spec->kind == EMU_NIC_PUT || spec->kind == EMU_NIC_BTE_PUT);
 }
 
@@ -271,6 +272,7 @@ int emu_nic_post(struct emu_nic_model *nm, struct emu_nic_proc from, const struc
     n = emu_nic_node_of(nm, from.nid);
     if (!n)
         return -ENOMEM;
+    nm->tells_begun = nm->tells_begun || (nm->is_live && spec->is_begun);
     if (spec->to.nid == from.nid)
         return post_local(nm, n, from.proc, spec, at_ps);
     r = emu_nic_take_op(n, &op);
@@ -322,10 +324,17 @@ static void tell_arrived(struct emu_nic_model *nm, struct node *n, struct emu_ni
     nm->program.arrived(nm->program.ctx, nm, e);
 }
 
-static void tell_begun(struct emu_nic_model *nm, struct node *n, struct emu_nic_event *e, uint64_t now_ps)
+/* Live, the program hears of it behind the run: its operation may be one of another thread's node. */
+static void happen(struct emu_nic_model *nm, struct node *n, struct pending *what, uint64_t now_ps)
 {
-    e->at_ps = event_time(n, e->at.proc, now_ps);
-    nm->program.begun(nm->program.ctx, nm, e);
+    if (nm->is_live) {
+        what->event.at_ps = event_time(n, what->event.at.proc, now_ps);
+        emu_nic_note_due(nm, n, what);
+    } else if (what->kind == PENDING_COMPLETED) {
+        tell_completed(nm, n, &what->event, now_ps);
+    } else {
+        tell_arrived(nm, n, &what->event, now_ps);
+    }
 }
 
 static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t cookie, uint64_t now_ps)
@@ -348,13 +357,9 @@ static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t coo
     n->free_pending = index;
     switch (what.kind) {
     case PENDING_COMPLETED:
-        tell_completed(nm, n, &what.event, now_ps);
-        return;
     case PENDING_BEGUN:
-        tell_begun(nm, n, &what.event, now_ps);
-        return;
     case PENDING_ARRIVED:
-        tell_arrived(nm, n, &what.event, now_ps);
+        happen(nm, n, &what, now_ps);
         return;
     case PENDING_DATA:
         emu_nic_data_ended(nm, n, &what, now_ps);
@@ -400,7 +405,7 @@ static int prepare(struct emu_nic_model *nm, const struct emu_nic_setup *setup)
     nm->packet_gap_ps =
         emu_node_packet_gap_ps(&nm->host, (uint64_t)nm->nic.access_cycles * 1000000 / nm->nic.clock_mhz);
     nm->amo_ps = (uint64_t)nm->nic.amo_cycles * 1000000 / nm->nic.clock_mhz;
-    if (!is_possible(nm) || (unsigned)nm->mode >= EMU_MODES || (nm->is_live && setup->n_threads > 1))
+    if (!is_possible(nm) || (unsigned)nm->mode >= EMU_MODES)
         return -EINVAL;
     nm->nodes = calloc((size_t)n_nodes + 1, sizeof(*nm->nodes));
     if (!nm->nodes)
@@ -413,10 +418,21 @@ static int prepare(struct emu_nic_model *nm, const struct emu_nic_setup *setup)
     return 0;
 }
 
+/*
+ * Live: so long before an event that is told its packet is known to the node. Without answers an operation is complete
+ * when it is sent, which may be now.
+ */
+static uint64_t told_ahead_ps(const struct emu_node_params *host)
+{
+    uint64_t ahead_ps = host->has_acks ? host->in_ps : 0;
+
+    return host->is_generic && host->end_interrupt_ps > 0 ? smaller(ahead_ps, host->end_interrupt_ps) : ahead_ps;
+}
+
 int emu_nic_model_create(const struct emu_nic_setup *setup, const struct emu_nic_program *program,
                          struct emu_nic_model **nm_out)
 {
-    const struct emu_sim_options options = { .seed = setup->seed, .n_threads = setup->n_threads };
+    struct emu_sim_options options = { .seed = setup->seed, .n_threads = setup->n_threads };
     struct emu_nic_model *nm = calloc(1, sizeof(*nm));
     const struct emu_traffic traffic = {
         .ctx = nm,
@@ -431,6 +447,10 @@ int emu_nic_model_create(const struct emu_nic_setup *setup, const struct emu_nic
         return -ENOMEM;
     nm->program = *program;
     r = prepare(nm, setup);
+    if (nm->is_live) {
+        options.end_ahead_ps = later(told_ahead_ps(&nm->host), 1);
+        options.shared_events = setup->shared_events;
+    }
     if (r == 0)
         r = emu_sim_create(setup->machine, setup->faults, &traffic, &options, &nm->sim);
     if (r < 0) {
@@ -451,7 +471,103 @@ void emu_nic_model_destroy(struct emu_nic_model *nm)
         emu_nic_node_destroy(nm->nodes[nid]);
     free(nm->nodes);
     free(nm->tiles);
+    free(nm->told);
     free(nm);
+}
+
+/* ---- live ---- */
+
+/* By node: of one node in their order. */
+static void take_due(struct emu_nic_model *nm)
+{
+    struct node *n = atomic_exchange_explicit(&nm->due_nodes, NULL, memory_order_relaxed);
+
+    for (; n; n = n->next_due) {
+        if (nm->n_told + n->n_due > nm->told_room) {
+            uint32_t room = (nm->n_told + n->n_due) * 2;
+            struct pending *bigger = realloc(nm->told, room * sizeof(*bigger));
+
+            if (!bigger)
+                abort(); /* as in the simulator: an operation that never ends is worse */
+            nm->told = bigger;
+            nm->told_room = room;
+        }
+        memcpy(&nm->told[nm->n_told], n->due, n->n_due * sizeof(*n->due));
+        nm->n_told += n->n_due;
+        n->n_due = 0;
+    }
+}
+
+static bool is_before(const struct emu_nic_event *a, const struct emu_nic_event *b)
+{
+    return a->at_ps != b->at_ps ? a->at_ps < b->at_ps : a->at.nid < b->at.nid;
+}
+
+/* A handful, so by insertion; it keeps the order of a node. */
+static void sort_told(struct pending *told, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        struct pending what = told[i];
+        uint32_t at = i;
+
+        for (; at > 0 && is_before(&what.event, &told[at - 1].event); at--)
+            told[at] = told[at - 1];
+        told[at] = what;
+    }
+}
+
+/* Names the operation of another node; once it has arrived, that need not keep it any longer. False: nobody asked. */
+static bool name_operation(struct emu_nic_model *nm, struct pending *what)
+{
+    struct node *initiator = nm->nodes[what->event.peer.nid];
+    struct op *op = initiator ? find_op(initiator, what->seq) : NULL;
+
+    if (!op || (what->kind == PENDING_BEGUN && !op->spec.is_begun))
+        return false;
+    what->event.user = op->spec.user;
+    if (what->kind == PENDING_ARRIVED) {
+        op->is_kept = false;
+        if (op->is_over)
+            free_op(initiator, op);
+    }
+    return true;
+}
+
+static void tell(struct emu_nic_model *nm, struct pending *what)
+{
+    bool is_own = what->kind == PENDING_COMPLETED || what->event.at.nid == what->event.peer.nid;
+
+    if (!is_own && !name_operation(nm, what))
+        return;
+    if (what->kind == PENDING_COMPLETED)
+        nm->program.completed(nm->program.ctx, nm, &what->event);
+    else if (what->kind == PENDING_BEGUN)
+        nm->program.begun(nm->program.ctx, nm, &what->event);
+    else
+        nm->program.arrived(nm->program.ctx, nm, &what->event);
+}
+
+enum emu_sim_stop emu_nic_run(struct emu_nic_model *nm, uint64_t until_ps)
+{
+    enum emu_sim_stop stop;
+    uint32_t n;
+
+    nm->is_stopped = false;
+    do {
+        stop = emu_sim_run(nm->sim, until_ps);
+        take_due(nm);
+        sort_told(nm->told, nm->n_told);
+        n = nm->n_told;
+        nm->n_told = 0; /* what the program posts now happens later */
+        for (uint32_t i = 0; i < n; i++)
+            tell(nm, &nm->told[i]);
+    } while (n > 0 && !nm->is_stopped && stop == EMU_SIM_REACHED && emu_sim_now(nm->sim) < until_ps);
+    return stop;
+}
+
+void emu_nic_stop(struct emu_nic_model *nm)
+{
+    nm->is_stopped = true;
 }
 
 /* What each packet passes on its way; the network itself, and what depends on the kind of the operation, left out. */

@@ -4,7 +4,7 @@
  * operations; cores, host interfaces, NIC pipelines and the network take their time; completions come back as events.
  *
  * A program is two callbacks: emu_nic_model_create() takes them, emu_nic_post() is called from them, emu_sim_run() runs
- * the simulation of emu_nic_model_sim(). nic_scenario.h holds programs that are written already, such as ping-pong.
+ * the simulation of emu_nic_model_sim(); a live model has emu_nic_run() for that. nic_scenario.h holds programs that are written already, such as ping-pong.
  *
  * The parameters are a plain struct: change setup.host.out_ps for a variant (longer round trips, another mode), or use
  * overrides of the machine ("aries:host.out_ns=1100"). Results are exact for the same setup; they do not depend on the
@@ -55,6 +55,7 @@ struct emu_nic_op {
     struct emu_nic_proc to; /* on the same node: a copy in memory, of whatever kind */
     uint32_t bytes;
     bool is_told;     /* the target's process gets an arrived(): it polls; messages always are */
+    bool is_begun;    /* live, told, a put: it gets a begun() before */
     bool is_launched; /* AMO: by FMA launch */
     bool changes_mdh; /* launched: another memory handle than before */
     bool is_answer;   /* the NIC sends it by itself: no core is asked */
@@ -74,7 +75,10 @@ struct emu_nic_event {
 
 struct emu_nic_model;
 
-/* Called on the thread that owns the node of event->at. They may post operations of that process. */
+/*
+ * Called on the thread that owns the node of event->at. They may post operations of that process. Live, they are called
+ * between two slots of the clock, on the thread of emu_nic_run(), and may post anything.
+ */
 struct emu_nic_program {
     void *ctx;
     /* An operation is complete at its initiator: data fetched, put answered; without acks, handed to the network; a
@@ -83,8 +87,8 @@ struct emu_nic_program {
     /* A message was received, or a told operation has put its data into memory. */
     void (*arrived)(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event);
     /*
-     * Live, or NULL: the first packet of a told put is at its target, whose host has matched it. Of puts within a node,
-     * of those alone that would have several packets.
+     * Live, or NULL: the first packet of a put is at its target, whose host has matched it, if the operation asked for
+     * this (is_begun). Of puts within a node, of those alone that would have several packets.
      */
     void (*begun)(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event);
 };
@@ -99,16 +103,16 @@ struct emu_nic_setup {
     uint32_t n_threads; /* 0: one */
     /*
      * For programs that keep the data: arrived() names the operation, also that of another node, and tells when a get
-     * or a fetching atomic reaches the memory of its target, if it is told. One thread only.
+     * or a fetching atomic reaches the memory of its target, if it is told. To be run by emu_nic_run().
      */
     bool is_live;
+    uint32_t shared_events; /* live: as in struct emu_sim_options */
 };
 
 /**
  * @retval 0        Made, with its simulation.
  * @retval -ENOTSUP The machine has no routing for packets.
- * @retval -EINVAL  The machine or the host cannot work so: responses of no units but acks, more threads than routers;
- *                  live with several threads.
+ * @retval -EINVAL  The machine or the host cannot work so: responses of no units but acks, more threads than routers.
  * @retval -ENOMEM  Out of memory.
  */
 int emu_nic_model_create(const struct emu_nic_setup *setup, const struct emu_nic_program *program,
@@ -127,8 +131,17 @@ struct emu_nic_lookahead {
 
 struct emu_nic_lookahead emu_nic_lookahead(const struct emu_nic_model *nm);
 
-/* To run it, for link statistics and totals. Belongs to the model. */
+/* To run it, unless it is live; for link statistics and totals. Belongs to the model. */
 struct emu_sim *emu_nic_model_sim(struct emu_nic_model *nm);
+
+/*
+ * Live: lets time pass, to until_ps, to an end before, or to the end of the slot of the clock in which the program
+ * calls emu_nic_stop(). All that happens in a slot is told behind it, in the order of time; of the same time, of the
+ * node with the lower number first. So the order does not depend on the number of threads.
+ */
+enum emu_sim_stop emu_nic_run(struct emu_nic_model *nm, uint64_t until_ps);
+/* From the program's callbacks, live. */
+void emu_nic_stop(struct emu_nic_model *nm);
 
 /**
  * Post an operation: from the program's callbacks for the event's own process, or before the first emu_sim_run().

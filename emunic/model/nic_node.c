@@ -63,6 +63,7 @@ void emu_nic_node_destroy(struct node *n)
     free(n->answers);
     free(n->assemblies);
     free(n->pending);
+    free(n->due);
     free(n);
 }
 
@@ -119,6 +120,11 @@ int emu_nic_take_op(struct node *n, struct op **op_out)
 
 /* ---- things to come ---- */
 
+static bool ends_run(enum pending_kind kind)
+{
+    return kind == PENDING_COMPLETED || kind == PENDING_BEGUN || kind == PENDING_ARRIVED;
+}
+
 void emu_nic_await(struct emu_nic_model *nm, struct node *n, uint64_t at_ps, const struct pending *what)
 {
     uint32_t index = n->free_pending;
@@ -139,7 +145,33 @@ void emu_nic_await(struct emu_nic_model *nm, struct node *n, uint64_t at_ps, con
         index = n->n_pending++;
     }
     n->pending[index] = *what;
-    emu_sim_call_at(nm->sim, n->nid, at_ps, (uint64_t)index + EMU_TRAFFIC_CLASSES);
+    if (nm->is_live && ends_run(what->kind))
+        emu_sim_end_at(nm->sim, n->nid, at_ps, (uint64_t)index + EMU_TRAFFIC_CLASSES);
+    else
+        emu_sim_call_at(nm->sim, n->nid, at_ps, (uint64_t)index + EMU_TRAFFIC_CLASSES);
+}
+
+void emu_nic_note_due(struct emu_nic_model *nm, struct node *n, const struct pending *what)
+{
+    if (n->n_due == n->due_room) {
+        uint32_t room = n->due_room == 0 ? 4 : n->due_room * 2;
+        struct pending *bigger = realloc(n->due, room * sizeof(*bigger));
+
+        if (!bigger) {
+            n->is_out_of_memory = true;
+            return;
+        }
+        n->due = bigger;
+        n->due_room = room;
+    }
+    n->due[n->n_due++] = *what;
+    if (n->n_due > 1)
+        return;
+    n->next_due = atomic_load_explicit(&nm->due_nodes, memory_order_relaxed);
+    /* Nodes of other threads come here too. They are taken between two runs, which order memory. */
+    while (!atomic_compare_exchange_weak_explicit(&nm->due_nodes, &n->next_due, n, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ;
 }
 
 void emu_nic_wake_at(struct emu_nic_model *nm, struct node *n, enum emu_traffic_class c, uint64_t at_ps)

@@ -379,39 +379,30 @@ static void answers_complete(struct emu_nic_model *nm, struct node *n, struct op
     free_op(n, op);
 }
 
-/* Live: what a packet's operation is called at its initiator, which need not keep it any longer. */
-static uint64_t name_arrived(struct emu_nic_model *nm, uint32_t src_nid, uint16_t seq)
-{
-    struct node *initiator = nm->is_live ? nm->nodes[src_nid] : NULL;
-    struct op *op = initiator ? find_op(initiator, seq) : NULL;
-    uint64_t user;
-
-    if (!op)
-        return 0;
-    user = op->spec.user;
-    op->is_kept = false;
-    if (op->is_over)
-        free_op(initiator, op);
-    return user;
-}
-
 /* Live: a request for data is at the target; the last one tells it. */
 static void tell_asked(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
                        uint64_t at_ps)
 {
-    struct op *op = nm->is_live && tag->is_told ? find_op(nm->nodes[p->src_nid], tag->seq) : NULL;
+    bool is_alone = nm->host.is_generic || !is_get(tag->type);
+    uint32_t n_packets = is_alone ? 1 : packets_of(nm, tag->bytes);
     const struct pending what = {
         .kind = PENDING_ARRIVED,
         .event = { .at = { n->nid, tag->dst_proc },
                    .peer = { p->src_nid, tag->src_proc },
                    .bytes = tag->bytes,
-                   .kind = (enum emu_nic_kind)tag->type,
-                   .user = op ? op->spec.user : 0 },
+                   .kind = (enum emu_nic_kind)tag->type },
+        .seq = tag->seq,
     };
+    struct assembly *a;
 
-    if (!op || ++op->n_asked < op->n_packets)
+    if (!nm->is_live || !tag->is_told)
         return;
-    (void)name_arrived(nm, p->src_nid, tag->seq);
+    if (n_packets > 1) {
+        a = find_assembly(n, p, tag, n_packets);
+        if (!a || --a->n_left > 0)
+            return;
+        free_assembly(n, a);
+    }
     emu_nic_await(nm, n, at_ps, &what);
 }
 
@@ -425,8 +416,8 @@ static void transfer_arrived(struct emu_nic_model *nm, struct node *n, struct em
         .event = { .at = { n->nid, tag->dst_proc },
                    .peer = from,
                    .bytes = tag->bytes,
-                   .user = tag->is_told ? name_arrived(nm, from.nid, tag->seq) : 0,
                    .kind = is_message ? EMU_NIC_MESSAGE : (enum emu_nic_kind)tag->type },
+        .seq = tag->seq,
     };
     struct op *op;
 
@@ -467,18 +458,16 @@ void emu_nic_data_ended(struct emu_nic_model *nm, struct node *n, const struct p
 static void tell_first(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
                        uint64_t at_ps)
 {
-    const struct node *initiator = nm->nodes[p->src_nid];
-    const struct op *op = initiator ? find_op(initiator, tag->seq) : NULL;
     const struct pending what = {
         .kind = PENDING_BEGUN,
         .event = { .at = { n->nid, tag->dst_proc },
                    .peer = { p->src_nid, tag->src_proc },
                    .bytes = tag->bytes,
-                   .kind = (enum emu_nic_kind)tag->type,
-                   .user = op ? op->spec.user : 0 },
+                   .kind = (enum emu_nic_kind)tag->type },
+        .seq = tag->seq,
     };
 
-    if (op && (tag->type == TYPE_PUT || tag->type == TYPE_BTE_PUT))
+    if (tag->type == TYPE_PUT || tag->type == TYPE_BTE_PUT)
         emu_nic_await(nm, n, at_ps, &what);
 }
 
@@ -523,7 +512,7 @@ static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu
     send_ack(nm, n, p, *tag, t);
     if (!a)
         return;
-    if (nm->is_live && nm->program.begun && tag->is_told && a->n_left == n_packets)
+    if (nm->tells_begun && tag->is_told && a->n_left == n_packets)
         tell_first(nm, n, p, tag, at_ps);
     a->last_ps = later(a->last_ps, t + nm->host.write_ps);
     if (--a->n_left > 0) {

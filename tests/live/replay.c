@@ -127,11 +127,11 @@ static bool run(const struct emu_machine *m, struct rows *all)
     for (size_t i = 0; i < all->n; i++) {
         const struct row *row = &all->rows[i];
 
-        emu_sim_run(emu_nic_model_sim(nm), row->posted_ps + clock_ps);
+        (void)emu_nic_run(nm, row->posted_ps + clock_ps);
         if (emu_nic_post(nm, row->from, &row->spec, row->posted_ps) < 0)
             return false;
     }
-    emu_sim_run(emu_nic_model_sim(nm), UINT64_MAX / 2);
+    (void)emu_nic_run(nm, UINT64_MAX / 2);
     emu_nic_model_destroy(nm);
     return true;
 }

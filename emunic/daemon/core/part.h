@@ -47,6 +47,7 @@ struct emu_time_options {
     uint64_t poll_ps;        /* of an empty poll */
     uint64_t epoch_ns;       /* date of its begin */
     uint64_t seed;           /* of the network's choices */
+    uint32_t n_threads;      /* of the simulator; 0: one */
     uint32_t max_lag_ppm;    /* of the run: with more lag its figures are said to be wrong */
     const char *trace;       /* file of its operations; NULL: none */
     const char *links;       /* file of what links carry in each window; NULL: none */

@@ -28,22 +28,17 @@ static void note_effect(struct emu_virtual *v, struct emu_nic_model *nm, const s
                                            .at_ps = event->at_ps,
                                            .kind = kind };
     STAILQ_INSERT_TAIL(&v->due, effect, link);
-    emu_sim_stop(emu_nic_model_sim(nm));
+    emu_nic_stop(nm);
 }
 
-/* Told only where somebody wants to know. */
 static void begun(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event)
 {
-    const struct emu_virtual_op *op = (const struct emu_virtual_op *)(uintptr_t)event->user;
-
-    if (op && op->begun)
-        note_effect(ctx, nm, event, EFFECT_BEGUN);
+    note_effect(ctx, nm, event, EFFECT_BEGUN);
 }
 
 static void arrived(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event)
 {
-    if (event->user != 0)
-        note_effect(ctx, nm, event, EFFECT_ARRIVED);
+    note_effect(ctx, nm, event, EFFECT_ARRIVED);
 }
 
 static void completed(void *ctx, struct emu_nic_model *nm, const struct emu_nic_event *event)
@@ -192,7 +187,13 @@ int emu_virtual_create_model(struct emu_server *server, struct emu_complaint *wh
     struct emu_virtual *v = virtual_of(server);
     const struct emu_node_params *host = emu_machine_node_params(server->machine);
     const struct emu_nic_program program = { .ctx = v, .completed = completed, .begun = begun, .arrived = arrived };
-    struct emu_nic_setup setup = { .machine = server->machine, .seed = v->options.seed, .is_live = true };
+    struct emu_nic_setup setup = {
+        .machine = server->machine,
+        .seed = v->options.seed,
+        .n_threads = v->options.n_threads,
+        .is_live = true,
+        .shared_events = (uint32_t)server->settings.sim_shared_events,
+    };
     int r;
 
     if (!host) {
@@ -225,7 +226,7 @@ static bool run_windows(struct emu_virtual *v, struct emu_sim *sim, uint64_t unt
         end_ps = emu_link_windows_end_ps(windows);
         if (emu_sim_next_ps(sim) == UINT64_MAX || end_ps >= until_ps)
             return false;
-        emu_sim_run(sim, end_ps);
+        (void)emu_nic_run(v->model, end_ps);
         if (!STAILQ_EMPTY(&v->due))
             return true;
         emu_link_windows_take(windows, sim, end_ps);
@@ -239,7 +240,7 @@ static bool run_until(struct emu_virtual *v, uint64_t until_ps)
 
     if (!LIST_EMPTY(&v->files.link_windows) && run_windows(v, sim, until_ps))
         return true;
-    emu_sim_run(sim, until_ps);
+    (void)emu_nic_run(v->model, until_ps);
     return !STAILQ_EMPTY(&v->due);
 }
 
@@ -358,6 +359,7 @@ int emu_virtual_post(struct emu_port_end *port, struct emu_virtual_op *op, const
         .to = { .nid = move->to_nid, .proc = to ? to->proc : 0 },
         .bytes = move->bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)move->bytes,
         .is_told = true,
+        .is_begun = op->begun,
         .is_launched = move->is_launched,
         .changes_mdh = move->changes_mdh,
         .is_answer = move->kind == EMU_VIRTUAL_ANSWER,

@@ -643,7 +643,8 @@ static void destroy_part(const struct emu_sim *sim, struct part *part)
     free(part->looks);
     free(part->losers);
     free(part->requests);
-    free(part->timers);
+    for (uint32_t i = 0; i < TIMER_HEAPS; i++)
+        free(part->timers[i].timers);
     free(part->nics);
     free(part->reports);
     free(part->routers);
@@ -658,6 +659,7 @@ void emu_sim_destroy(struct emu_sim *sim)
 {
     if (!sim)
         return;
+    sim_crew_destroy(sim->crew);
     for (uint32_t i = 0; sim->parts && i < sim->n_parts; i++)
         destroy_part(sim, &sim->parts[i]);
     free(sim->parts);

@@ -383,61 +383,100 @@ static bool timer_before(const struct timer *a, const struct timer *b)
     return a->at_ps < b->at_ps || (a->at_ps == b->at_ps && a->number < b->number);
 }
 
+static void add_timer(struct emu_sim *sim, unsigned heap_number, struct timer timer)
+{
+    struct part *part = &sim->parts[sim->routers[sim->nic_router[timer.nid]].part];
+    struct timer_heap *heap = &part->timers[heap_number];
+    size_t i = heap->n;
+
+    timer.number = part->timer_number++;
+    if (timer.at_ps < part->slot_ps + sim->clock_ps && part->is_running) /* this slot's are done */
+        timer.at_ps = part->slot_ps + sim->clock_ps;
+    else if (timer.at_ps < part->slot_ps) /* between two runs: time does not go back */
+        timer.at_ps = part->slot_ps;
+    if (heap->n == heap->capacity) {
+        heap->capacity = heap->capacity == 0 ? 256 : heap->capacity * 2;
+        heap->timers = sim_grown(heap->timers, heap->capacity * sizeof(*heap->timers));
+    }
+    heap->n++;
+    for (; i > 0 && timer_before(&timer, &heap->timers[(i - 1) / 2]); i = (i - 1) / 2)
+        heap->timers[i] = heap->timers[(i - 1) / 2];
+    heap->timers[i] = timer;
+}
+
 void emu_sim_call_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t cookie)
 {
-    struct part *part = &sim->parts[sim->routers[sim->nic_router[nid]].part];
-    struct timer timer = { .at_ps = at_ps, .number = part->timer_number++, .cookie = cookie, .nid = nid };
-    size_t i = part->n_timers;
+    add_timer(sim, TIMERS, (struct timer){ .at_ps = at_ps, .cookie = cookie, .nid = nid });
+}
 
-    if (at_ps < part->slot_ps + sim->clock_ps && part->is_running) /* this slot's are done */
-        timer.at_ps = part->slot_ps + sim->clock_ps;
-    else if (at_ps < part->slot_ps) /* between two runs: time does not go back */
-        timer.at_ps = part->slot_ps;
-    if (part->n_timers == part->timer_capacity) {
-        part->timer_capacity = part->timer_capacity == 0 ? 256 : part->timer_capacity * 2;
-        part->timers = sim_grown(part->timers, part->timer_capacity * sizeof(*part->timers));
-    }
-    part->n_timers++;
-    for (; i > 0 && timer_before(&timer, &part->timers[(i - 1) / 2]); i = (i - 1) / 2)
-        part->timers[i] = part->timers[(i - 1) / 2];
-    part->timers[i] = timer;
+void emu_sim_end_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t cookie)
+{
+    add_timer(sim, ENDING_TIMERS, (struct timer){ .at_ps = at_ps, .cookie = cookie, .nid = nid });
+}
+
+static uint64_t slot_of_heap(const struct part *part, unsigned number)
+{
+    const struct timer_heap *heap = &part->timers[number];
+
+    return heap->n == 0 ? UINT64_MAX : heap->timers[0].at_ps / part->sim->clock_ps;
+}
+
+uint64_t sim_ending_slot(const struct part *part)
+{
+    return slot_of_heap(part, ENDING_TIMERS);
 }
 
 uint64_t sim_timer_slot(const struct part *part)
 {
-    return part->n_timers == 0 ? UINT64_MAX : part->timers[0].at_ps / part->sim->clock_ps;
+    uint64_t slot = slot_of_heap(part, TIMERS);
+    uint64_t ending = slot_of_heap(part, ENDING_TIMERS);
+
+    return slot < ending ? slot : ending;
 }
 
-static struct timer take_timer(struct part *part)
+static struct timer take_timer(struct timer_heap *heap)
 {
-    struct timer first = part->timers[0];
-    struct timer last = part->timers[--part->n_timers];
+    struct timer first = heap->timers[0];
+    struct timer last = heap->timers[--heap->n];
     size_t i = 0;
 
     for (;;) {
         size_t child = 2 * i + 1;
 
-        if (child >= part->n_timers)
+        if (child >= heap->n)
             break;
-        if (child + 1 < part->n_timers && timer_before(&part->timers[child + 1], &part->timers[child]))
+        if (child + 1 < heap->n && timer_before(&heap->timers[child + 1], &heap->timers[child]))
             child++;
-        if (!timer_before(&part->timers[child], &last))
+        if (!timer_before(&heap->timers[child], &last))
             break;
-        part->timers[i] = part->timers[child];
+        heap->timers[i] = heap->timers[child];
         i = child;
     }
-    part->timers[i] = last;
+    heap->timers[i] = last;
     return first;
+}
+
+/* The heap with the first timer of both. NULL: none is due. */
+static struct timer_heap *due_heap(struct part *part)
+{
+    struct timer_heap *heap = &part->timers[TIMERS];
+    struct timer_heap *ending = &part->timers[ENDING_TIMERS];
+
+    if (heap->n == 0 || (ending->n > 0 && timer_before(&ending->timers[0], &heap->timers[0])))
+        heap = ending;
+    return heap->n > 0 && heap->timers[0].at_ps < part->slot_ps + part->sim->clock_ps ? heap : NULL;
 }
 
 void sim_timers(struct part *part)
 {
     struct emu_sim *sim = part->sim;
+    struct timer_heap *heap;
 
-    while (part->n_timers > 0 && part->timers[0].at_ps < part->slot_ps + sim->clock_ps) {
-        struct timer timer = take_timer(part);
+    while ((heap = due_heap(part))) {
+        struct timer timer = take_timer(heap);
 
         part->totals.events++;
+        part->has_ended = part->has_ended || heap == &part->timers[ENDING_TIMERS];
         if (sim->traffic.timer)
             sim->traffic.timer(sim->traffic.ctx, sim, timer.nid, timer.cookie, timer.at_ps);
     }

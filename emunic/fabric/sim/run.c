@@ -6,26 +6,21 @@
  * changed for decide, once. Applying is commutative between routers and decisions touch one router only, so neither
  * order matters; what is put for later goes at least one slot ahead.
  *
- * Several partitions, one thread each: windows. The shortest time in which one partition can affect another is that of
+ * Several partitions: windows. The shortest time in which one partition can affect another is that of
  * a head, or of a credit, over a link between them; a window is as long. All agree on its start (the first event of
  * all), run through it alone, meet, take what the others sent, say when their next event is, meet again. The two
  * meetings are all the synchronisation there is, and the exchange of outboxes all the communication. With other
  * processes the first thread of each sends and receives between the two meetings (world.c).
+ *
+ * Each partition has a thread (crew.c). In simulations whose windows may be small one thread goes through all of them
+ * instead while a window has few events: a meeting costs as much as some tens of these, and far more on a busy host.
+ * The results are the same.
  * Source: D. Nicol, "The Cost of Conservative Synchronization in Parallel Discrete Event Simulations", JACM 40(2), 1993
  * (YAWNS), as in the simulator of BGL.
  */
-#include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "emunic/base/clock.h"
 #include "emunic/fabric/sim/state.h"
-
-#define MEET_SPINS 4000
 
 /* ---- one partition ---- */
 
@@ -123,67 +118,16 @@ static void run_window(struct part *part, uint64_t end_slot)
         run_slot(part, slot);
 }
 
-/* The only partition, whose traffic may end the run. */
-static void run_until_stopped(struct emu_sim *sim, uint64_t end_slot)
+/* The only partition. */
+static void run_until_ended(struct part *part, uint64_t end_slot)
 {
-    struct part *part = &sim->parts[0];
     uint64_t slot;
 
-    sim->is_stopped = false;
-    while (!sim->is_stopped && (slot = next_slot(part)) < end_slot)
+    while (!part->has_ended && (slot = next_slot(part)) < end_slot)
         run_slot(part, slot);
 }
 
-void emu_sim_stop(struct emu_sim *sim)
-{
-    sim->is_stopped = true;
-}
-
 /* ---- all of them ---- */
-
-struct crew {
-    struct emu_sim *sim;
-    uint64_t until_slot;
-    uint64_t start_slot; /* with other processes: of the window; in the end, of what comes behind the run */
-    uint64_t first_slot; /* of the first window */
-    uint64_t n_windows;
-    unsigned n_spins;
-    atomic_uint n_waiting;
-    atomic_uint meeting; /* number of the meeting that is held next */
-    atomic_uint n_asleep;
-};
-
-struct member {
-    struct crew *crew;
-    struct part *part;
-    pthread_t thread;
-};
-
-/* The others are in the same window and end it about now: spin for some tens of microseconds, then sleep. With more
- * threads than processors sleep at once. */
-static void meet(struct crew *crew)
-{
-    unsigned meeting = atomic_load_explicit(&crew->meeting, memory_order_relaxed);
-
-    if (atomic_fetch_add_explicit(&crew->n_waiting, 1, memory_order_acq_rel) + 1 == crew->sim->n_parts) {
-        atomic_store_explicit(&crew->n_waiting, 0, memory_order_relaxed);
-        /* Pairs with the acquires below: what everybody did before the meeting is seen after it. Sequentially
-         * consistent, as is the count of sleepers: either we see the sleeper or it sees the new number. */
-        atomic_store(&crew->meeting, meeting + 1);
-        if (atomic_load(&crew->n_asleep) > 0)
-            syscall(SYS_futex, &crew->meeting, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-        return;
-    }
-    for (unsigned tries = 0; tries < crew->n_spins; tries++) {
-        if (atomic_load_explicit(&crew->meeting, memory_order_acquire) != meeting)
-            return;
-        emu_cpu_pause();
-    }
-    atomic_fetch_add(&crew->n_asleep, 1);
-    while (atomic_load(&crew->meeting) == meeting)
-        syscall(SYS_futex, &crew->meeting, FUTEX_WAIT_PRIVATE, meeting, NULL, NULL, 0);
-    atomic_fetch_sub(&crew->n_asleep, 1);
-}
 
 static void take_messages(struct part *part)
 {
@@ -203,31 +147,106 @@ static void take_messages(struct part *part)
     }
 }
 
-static void *run_member(void *arg)
+/* A run of several partitions. */
+struct stretch {
+    struct emu_sim *sim;
+    uint64_t until_slot;
+    uint64_t start_slot; /* with other processes: of the window; in the end, of what comes behind the run */
+    uint64_t first_slot; /* of the first window */
+    uint64_t n_windows;
+};
+
+/* What the others have to know before a window. */
+static void publish(struct part *part)
 {
-    struct member *member = arg;
-    struct crew *crew = member->crew;
-    struct emu_sim *sim = crew->sim;
-    struct part *part = member->part;
+    part->is_last = part->has_ended;
+    part->next_slot = next_slot(part);
+    part->ending_slot = sim_ending_slot(part);
+    part->n_done = part->totals.events;
+}
+
+static uint64_t count_done(const struct emu_sim *sim)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < sim->n_parts; i++)
+        n += sim->parts[i].n_done;
+    return n;
+}
+
+/*
+ * Where the window ends that begins now; 0: the run is over. A timer that ends the run is known before its window, so
+ * the window ends behind its slot.
+ */
+static uint64_t window_end(const struct stretch *run)
+{
+    const struct emu_sim *sim = run->sim;
+    uint64_t start = UINT64_MAX, ending = UINT64_MAX;
+    bool is_over = false;
+    uint64_t end;
+
+    for (uint32_t i = 0; i < sim->n_parts; i++) {
+        is_over = is_over || sim->parts[i].is_last;
+        if (sim->parts[i].next_slot < start)
+            start = sim->parts[i].next_slot;
+        if (sim->parts[i].ending_slot < ending)
+            ending = sim->parts[i].ending_slot;
+    }
+    if (start >= run->until_slot || is_over)
+        return 0;
+    end = start + sim->window_slots;
+    if (end > ending)
+        end = ending + 1;
+    return end > run->until_slot ? run->until_slot : end;
+}
+
+/* On its own thread, until the run is over or windows are not worth it. */
+static void run_shared(void *ctx, struct part *part)
+{
+    const struct stretch *run = ctx;
+    struct emu_sim *sim = run->sim;
+    uint64_t n_before = UINT64_MAX;
+    uint64_t end, n;
 
     for (;;) {
-        uint64_t start = UINT64_MAX;
-        uint64_t end;
-
-        part->next_slot = next_slot(part);
-        meet(crew);
-        for (uint32_t i = 0; i < sim->n_parts; i++) {
-            if (sim->parts[i].next_slot < start)
-                start = sim->parts[i].next_slot;
-        }
-        if (start >= crew->until_slot)
-            return NULL;
-        end = start + sim->window_slots;
-        if (end > crew->until_slot)
-            end = crew->until_slot;
+        publish(part);
+        sim_crew_meet(sim);
+        end = window_end(run);
+        n = count_done(sim);
+        if (part->number == 0 && n_before != UINT64_MAX)
+            sim->n_window_events = n - n_before;
+        if (end == 0 || (n_before != UINT64_MAX && n - n_before < sim->options.shared_events / 2))
+            return;
+        n_before = n;
         run_window(part, end);
-        meet(crew);
+        sim_crew_meet(sim);
         take_messages(part);
+    }
+}
+
+/* One after another, until the run is over or a window is worth several threads. */
+static bool run_in_turn(const struct stretch *run)
+{
+    struct emu_sim *sim = run->sim;
+
+    for (;;) {
+        uint64_t n_before, end;
+
+        for (uint32_t i = 0; i < sim->n_parts; i++)
+            publish(&sim->parts[i]);
+        n_before = count_done(sim);
+        end = window_end(run);
+        if (end == 0)
+            return true;
+        if (sim->n_window_events >= sim->options.shared_events)
+            return false;
+        for (uint32_t i = 0; i < sim->n_parts; i++)
+            run_window(&sim->parts[i], end);
+        for (uint32_t i = 0; i < sim->n_parts; i++) {
+            take_messages(&sim->parts[i]);
+            publish(&sim->parts[i]);
+        }
+        sim->n_window_events = count_done(sim) - n_before;
     }
 }
 
@@ -243,65 +262,41 @@ static uint64_t first_slot_around(const struct part *part)
 
 /* The same with other processes: while the first thread exchanges with them, the others take what is from here. What
  * is under way counts for the start of the next window, so nobody has to take it first. */
-static void *run_world_member(void *arg)
+static void run_world_member(void *ctx, struct part *part)
 {
-    struct member *member = arg;
-    struct crew *crew = member->crew;
-    struct emu_sim *sim = crew->sim;
-    struct part *part = member->part;
+    struct stretch *run = ctx;
+    struct emu_sim *sim = run->sim;
 
     for (;;) {
         uint64_t end;
 
         part->next_slot = first_slot_around(part);
-        meet(crew);
+        sim_crew_meet(sim);
         if (part->number == 0) {
-            crew->start_slot = sim_world_meet(sim);
-            if (crew->n_windows++ == 0)
-                crew->first_slot = crew->start_slot;
-            if (crew->start_slot < crew->until_slot)
-                sim_world_tell_loads(sim, crew->start_slot);
+            run->start_slot = sim_world_meet(sim);
+            if (run->n_windows++ == 0)
+                run->first_slot = run->start_slot;
+            if (run->start_slot < run->until_slot)
+                sim_world_tell_loads(sim, run->start_slot);
         }
         take_messages(part);
-        meet(crew);
+        sim_crew_meet(sim);
         sim_world_take(part);
-        if (crew->start_slot >= crew->until_slot)
-            return NULL;
-        end = crew->start_slot + sim->window_slots;
-        if (end > crew->until_slot)
-            end = crew->until_slot;
+        if (run->start_slot >= run->until_slot)
+            return;
+        end = run->start_slot + sim->window_slots;
+        if (end > run->until_slot)
+            end = run->until_slot;
         run_window(part, end);
     }
 }
 
-/* Answers the crew as it was in the end. */
-static struct crew run_crew(struct emu_sim *sim, uint64_t until_slot)
-{
-    void *(*run)(void *) = !sim->world ? run_member : run_world_member;
-    struct crew crew = {
-        .sim = sim,
-        .until_slot = until_slot,
-        .n_spins = sysconf(_SC_NPROCESSORS_ONLN) >= (long)sim->n_parts ? MEET_SPINS : 0,
-    };
-    struct member *members = sim_grown(NULL, sim->n_parts * sizeof(*members));
-
-    for (uint32_t i = 0; i < sim->n_parts; i++)
-        members[i] = (struct member){ .crew = &crew, .part = &sim->parts[i] };
-    for (uint32_t i = 1; i < sim->n_parts; i++) {
-        if (pthread_create(&members[i].thread, NULL, run, &members[i]) != 0)
-            abort(); /* as with memory: half a crew cannot go on */
-    }
-    (void)run(&members[0]);
-    for (uint32_t i = 1; i < sim->n_parts; i++)
-        pthread_join(members[i].thread, NULL);
-    free(members);
-    return crew;
-}
-
 static void set_running(struct emu_sim *sim, bool is_running)
 {
-    for (uint32_t i = 0; i < sim->n_parts; i++)
+    for (uint32_t i = 0; i < sim->n_parts; i++) {
         sim->parts[i].is_running = is_running;
+        sim->parts[i].has_ended = sim->parts[i].has_ended && !is_running;
+    }
 }
 
 /* Everybody stands before the same slot, with all before it done. */
@@ -349,18 +344,21 @@ static uint64_t first_slot(const struct emu_sim *sim)
 /* Runs all partitions. Whether there was nothing to do, and when something is again: of all processes. */
 static bool run_parts(struct emu_sim *sim, uint64_t until_slot, uint64_t *next_slot_out)
 {
+    struct stretch run = { .sim = sim, .until_slot = until_slot };
     bool is_idle = first_slot(sim) == UINT64_MAX;
-    struct crew crew;
 
     set_running(sim, true);
-    if (sim->n_parts == 1 && !sim->world) {
-        run_until_stopped(sim, until_slot);
+    if (sim->world) {
+        sim_crew_work(sim, run_world_member, &run);
+        is_idle = run.first_slot == UINT64_MAX;
+    } else if (sim->n_parts == 1) {
+        run_until_ended(&sim->parts[0], until_slot);
     } else {
-        crew = run_crew(sim, until_slot);
-        is_idle = !sim->world ? is_idle : crew.first_slot == UINT64_MAX;
+        while (!run_in_turn(&run))
+            sim_crew_work(sim, run_shared, &run);
     }
     set_running(sim, false);
-    *next_slot_out = !sim->world ? first_slot(sim) : crew.start_slot;
+    *next_slot_out = !sim->world ? first_slot(sim) : run.start_slot;
     return is_idle;
 }
 
@@ -375,6 +373,15 @@ static uint64_t last_slot(const struct emu_sim *sim, bool is_over)
             last = sim->parts[i].slot;
     }
     return is_over ? sim_world_most(sim, last) : last;
+}
+
+static bool has_ended(const struct emu_sim *sim)
+{
+    bool has_ended = false;
+
+    for (uint32_t i = 0; i < sim->n_parts; i++)
+        has_ended = has_ended || sim->parts[i].has_ended;
+    return has_ended;
 }
 
 static uint64_t in_network(const struct emu_sim *sim)
@@ -394,8 +401,8 @@ enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps)
     uint64_t first, last;
     bool is_idle = run_parts(sim, until_slot, &first);
 
-    if (sim->is_stopped && sim->n_parts == 1 && !sim->world) {
-        until_slot = sim->parts[0].slot + 1;
+    if (has_ended(sim)) { /* with other processes nobody ends a run */
+        until_slot = last_slot(sim, false) + 1;
         until_ps = until_slot * sim->clock_ps;
     }
     atomic_fetch_add_explicit(&packets_of_process, delivered_by(sim) - delivered_before, memory_order_relaxed);

@@ -71,13 +71,23 @@ struct emu_traffic {
     void (*delivered)(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps);
     /* A packet was lost to a fault or has no route. Called at the node that sent it; NULL: nobody asks. */
     void (*lost)(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps);
-    /* emu_sim_call_at() came due; NULL if the traffic never asks. */
+    /* emu_sim_call_at() or emu_sim_end_at() came due; NULL if the traffic never asks. */
     void (*timer)(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t cookie, uint64_t now_ps);
 };
 
 struct emu_sim_options {
     uint64_t seed;
-    uint32_t n_threads;   /* 0: one; of each process */
+    uint32_t n_threads; /* 0: one; of each process */
+    /*
+     * With several threads, for simulations in which emu_sim_end_at() is called: how long before its time at least, 1
+     * or more. No window is longer, nor than a slot of the clock if that is longer.
+     */
+    uint64_t end_ahead_ps;
+    /*
+     * Events of a window that are worth several threads: while windows have fewer, the caller's thread goes through the
+     * partitions alone. 0: any.
+     */
+    uint32_t shared_events;
     bool count_occupancy; /* integrals of buffer use per channel: costs some time per hop */
     /* NICs have their rates and buffers (nic.access_cycles, drain_cycles, reception_units, injection); else they send
      * as fast as their link and take what comes. */
@@ -133,11 +143,8 @@ void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traf
 void emu_sim_call_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t cookie);
 /* Units in a channel that the node's packets enter the network by, as its NIC knows them. Between runs, too. */
 uint32_t emu_sim_injection_units(const struct emu_sim *sim, uint32_t nid, uint32_t vc);
-/*
- * The run ends behind the present slot of the clock, as if its end had been asked for. For simulations of one thread;
- * others do not hear it.
- */
-void emu_sim_stop(struct emu_sim *sim);
+/* Likewise, and the run ends behind the slot of the clock in which that is, as if its end had been asked for. */
+void emu_sim_end_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t cookie);
 
 /* ---- between runs ---- */
 

@@ -8,6 +8,8 @@
  * longest: between two groups of a Dragonfly, say, where only the long cables cross. Among equal ones it takes the one
  * that the fewest links cross, then the nearest.
  *
+ * Traffic that ends runs says so some time ahead, and no window is longer than that.
+ *
  * All processes go through all links, so all get the same answer without asking each other.
  */
 #include <errno.h>
@@ -183,5 +185,7 @@ void sim_split(struct emu_sim *sim, const struct sim_survey *survey, uint32_t n,
         border = border_before(sim, survey, bounds_out[i]);
         shortest_ps = border.ps < shortest_ps ? border.ps : shortest_ps;
     }
+    if (sim->options.end_ahead_ps > 0 && sim->options.end_ahead_ps < shortest_ps)
+        shortest_ps = sim->options.end_ahead_ps;
     sim->window_slots = shortest_ps / sim->clock_ps > 1 ? shortest_ps / sim->clock_ps : 1;
 }

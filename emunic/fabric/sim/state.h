@@ -178,6 +178,19 @@ struct timer {
     uint32_t nid;
 };
 
+/* Those that end the run are apart, because the end of a window depends on the first of them. */
+enum {
+    TIMERS = 0,
+    ENDING_TIMERS,
+    TIMER_HEAPS,
+};
+
+struct timer_heap {
+    struct timer *timers; /* owned */
+    size_t n;
+    size_t capacity;
+};
+
 /* What one partition sends to another during a window. */
 struct arrival_message {
     uint64_t slot;
@@ -247,10 +260,9 @@ struct part {
     struct emu_event *reports; /* of this slot */
     uint32_t n_reports;
     uint32_t report_capacity;
-    struct timer *timers; /* heap */
-    size_t n_timers;
-    size_t timer_capacity;
+    struct timer_heap timers[TIMER_HEAPS];
     uint64_t timer_number;
+    bool has_ended;           /* the run: one of the timers that end it came due */
     struct request *requests; /* scratch, looks_max */
     uint32_t n_requests;      /* on plain machines: one per link */
     uint32_t n_losers;
@@ -265,7 +277,11 @@ struct part {
     struct emu_sim_totals totals;
     uint32_t first_router;
     uint32_t end_router;
-    uint64_t next_slot; /* published between the barriers of a window */
+    /* Published between the barriers of a window. */
+    uint64_t next_slot;
+    uint64_t ending_slot; /* of the first timer that ends the run */
+    uint64_t n_done;      /* events of all windows so far */
+    bool is_last;         /* the run has ended in its last window */
 };
 
 /* Bit errors of one link. */
@@ -341,10 +357,11 @@ struct emu_sim {
     uint32_t lost_ps;        /* until the sender knows of a lost packet */
     uint32_t far_ps;         /* age of the loads that neighbours know, beyond the period */
     uint64_t now_ps;
-    bool is_stopped; /* by the traffic, in the present run */
     uint64_t window_slots;
-    bool is_large; /* fits in no cache, so that what an event will touch is fetched ahead */
-    bool is_plain; /* decides in plain.c */
+    uint64_t n_window_events; /* of the last window, without other processes */
+    struct sim_crew *crew;    /* owned; NULL: no run had several threads so far */
+    bool is_large;            /* fits in no cache, so that what an event will touch is fetched ahead */
+    bool is_plain;            /* decides in plain.c */
     struct link_kind *kinds;
     uint32_t n_kinds;
     struct out_link *outs; /* by link. Those between routers of this process are zero until a packet comes to ... */
@@ -689,7 +706,8 @@ void sim_lose(struct part *part, uint32_t cell);
 /* The same between two runs, counted as lost; the sender hears of it when time goes on. */
 void sim_lose_now(struct part *part, uint32_t cell);
 void sim_timers(struct part *part);
-uint64_t sim_timer_slot(const struct part *part); /* of the first; UINT64_MAX: none */
+uint64_t sim_timer_slot(const struct part *part);  /* of the first; UINT64_MAX: none */
+uint64_t sim_ending_slot(const struct part *part); /* likewise, of those that end the run */
 
 /* ---- router_load.c: what routers know of each other ---- */
 
@@ -759,6 +777,14 @@ int sim_survey(struct emu_sim *sim, struct sim_survey *survey);
 void sim_survey_fini(struct sim_survey *survey);
 /* Places n parts, bounds_out[0 .. n], and sets sim->window_slots; when sim->unit_ps is known. */
 void sim_split(struct emu_sim *sim, const struct sim_survey *survey, uint32_t n, uint32_t *bounds_out);
+
+/* ---- crew.c: threads ---- */
+
+/* Calls work for each partition, each on its own thread, the first one on this. Threads are made by the first call. */
+void sim_crew_work(struct emu_sim *sim, void (*work)(void *ctx, struct part *part), void *ctx);
+/* In such a call: goes on when all have come here. What each did before is seen by all behind it. */
+void sim_crew_meet(struct emu_sim *sim);
+void sim_crew_destroy(struct sim_crew *crew); /* NULL is fine */
 
 /* ---- world.c: several processes ---- */
 

@@ -157,7 +157,7 @@ static size_t parts_memory(const struct emu_sim *sim)
 
         bytes += sizeof(*part) + emu_wheel_memory(&part->wheel) + part->cell_capacity * sizeof(*part->cells) +
                  part->option_capacity * sizeof(*part->options) + part->vc_capacity * sizeof(*part->vcs) +
-                 part->timer_capacity * sizeof(*part->timers) +
+                 (part->timers[TIMERS].capacity + part->timers[ENDING_TIMERS].capacity) * sizeof(struct timer) +
                  (part->end_router - part->first_router) * sizeof(*part->routers) +
                  sim->vcs_of_router_max * (sizeof(*part->candidates) + sizeof(*part->winners)) +
                  part->looks_max * (sizeof(*part->looks) + sizeof(*part->requests) + sizeof(struct in_vc *)) +

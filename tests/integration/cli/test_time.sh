@@ -385,6 +385,32 @@ test_many_ranks_on_few_processors() {
     expect_out "32 ranks, .* 10 reductions, all right"
 }
 
+# Operations with their times, and what each link carried: with two threads that never meet, and with two that share each
+# window.
+test_threads_of_the_simulator_change_nothing() {
+    local threads shared
+
+    for threads in 1 2; do
+        for shared in 0 1000000000; do
+            [ "$threads$shared" = 10 ] && continue
+            export EMUNIC_SIM_SHARED=$shared
+            virtually -q -n 4 --machine gemini:x=4,y=2,z=2 --place scatter \
+                --threads "$threads" --trace "$dir/trace-$threads-$shared" --json "$dir/report" -- \
+                "$examples/dmapp_gups" -l 8 -n 20
+            expect_status 0
+            mv "$dir/out" "$dir/out-$threads-$shared"
+            python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["links"])' "$dir/report" \
+                > "$dir/links-$threads-$shared"
+        done
+    done
+    unset EMUNIC_SIM_SHARED
+    for shared in 0 1000000000; do
+        cmp "$dir/trace-1-1000000000" "$dir/trace-2-$shared" || bad "operations differ"
+        cmp "$dir/links-1-1000000000" "$dir/links-2-$shared" || bad "links differ"
+        cmp <(sort "$dir/out-1-1000000000") <(sort "$dir/out-2-$shared") || bad "the output differs"
+    done
+}
+
 test_bad_options_are_refused() {
     virtually -n 2 --machine nowhere -- true
     expect_status 1
@@ -402,6 +428,21 @@ test_bad_options_are_refused() {
     virtually -n 2 --bit-errors 0.1 -- true
     expect_status 2
     expect_error_line "no rate from 0 to 1e-4"
+    virtually -n 2 --threads 0 -- true
+    expect_status 2
+    expect_error_line "--threads: '0' is not a number from 1 to 255"
+    virtually -n 2 --machine gemini:x=2,y=2,z=2 --threads 9 -- true
+    expect_status 2
+    expect_error_line "--threads: 9 are more than the 8 routers"
+    virtually -n 2 --threads 2 --paths -- true
+    expect_status 2
+    expect_error_line "--paths needs --threads 1"
+    call run -n 2 --threads 2 -- true
+    expect_status 2
+    expect_error_line "--threads is for --time virtual"
+    call serve --time virtual --machine gemini:x=2,y=2,z=2 --threads 9
+    expect_status 2
+    expect_error_line "--threads: 9 are more than the 8 routers"
     virtually -n 2 --compute measured:-1 -- true
     expect_status 2
     virtually -n 2 --compute fixed:0 -- true
@@ -477,4 +518,4 @@ run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine p
     a_network_that_breaks_stalls_programs_as_long_as_it_rests \
     a_network_that_is_broken_from_the_start_stalls_nobody \
     stopped_rank_holds_time_up_and_changes_nothing timeout_ends_a_job_that_waits_for_ever \
-    many_ranks_on_few_processors bad_options_are_refused
+    many_ranks_on_few_processors threads_of_the_simulator_change_nothing bad_options_are_refused
