@@ -111,7 +111,7 @@ PORTALS = Api("portals", "Portals 3", "libportals/include/portals/p3_calls.h", "
                "AC_INDEX_INVALID", "SR_INDEX_INVALID", "ME_IN_USE", "ME_LIST_TOO_LONG", "MD_ILLEGAL", "MD_IN_USE",
                "MD_NO_UPDATE", "VAL_FAILED", "PT_FULL", "EQ_EMPTY", "EQ_DROPPED", "EQ_IN_USE", "INV_EQ_SIZE",
                "NO_SPACE", "FAIL"],
-              ["tests/common/portals.h", "tests/common/portals.c"],
+              ["tests/conformance/portals/*.h", "tests/common/portals.h", "tests/common/portals.c"],
               more_headers=["libportals/include/portals/portals3.h", "libportals/include/ref/portals3.h",
                             "libportals/include/ref/p3rt/p3rt.h"],
               event_names=["SEND_START", "SEND_END", "ACK", "REPLY_START", "REPLY_END", "PUT_START", "PUT_END",
