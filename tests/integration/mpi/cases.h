@@ -14,20 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int rank, size;
-static const char *name = "start", *program;
+extern int rank, size;
+extern const char *name, *program; /* of the case that runs, of the command */
 
 #define EXPECT(condition)                                                                                              \
     do {                                                                                                               \
         if (!(condition))                                                                                              \
-            fail(__LINE__, #condition);                                                                                \
+            fail(__FILE__, __LINE__, #condition);                                                                      \
     } while (0)
 
-static inline void fail(int line, const char *what)
-{
-    fprintf(stderr, "%s: %s: rank %d: line %d: not so: %s\n", program, name, rank, line, what);
-    MPI_Abort(MPI_COMM_WORLD, 3);
-}
+/* Ends the job. */
+void fail(const char *file, int line, const char *what);
 
 static inline unsigned char byte_of(int sender, int tag, size_t at)
 {
@@ -61,33 +58,6 @@ struct mpi_case {
 };
 
 /* The last n_extra of them only when they are named. Exit status. */
-static inline int run_cases(int argc, char **argv, const struct mpi_case *cases, size_t n_cases, size_t n_extra)
-{
-    int has_threads = argc > 1 && strstr(argv[1], "threads");
-    int wanted = has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-    int provided;
-
-    program = argv[0];
-    MPI_Init_thread(&argc, &argv, wanted, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    EXPECT(provided >= wanted);
-    for (size_t i = 0; i < n_cases; i++) {
-        int is_wanted = argc == 1 && i + n_extra < n_cases;
-
-        for (int a = 1; a < argc; a++)
-            is_wanted |= strcmp(argv[a], cases[i].name) == 0;
-        if (!is_wanted)
-            continue;
-        name = cases[i].name;
-        cases[i].run();
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank == 0)
-            printf("ok %s\n", name);
-        fflush(stdout);
-    }
-    MPI_Finalize();
-    return 0;
-}
+int run_cases(int argc, char **argv, const struct mpi_case *cases, size_t n_cases, size_t n_extra);
 
 #endif
