@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hosts that match messages themselves (SeaStar's generic mode) in the NIC model: interrupts, the match before the data,
- * answers.
+ * Hosts that match messages themselves (SeaStar's generic mode) in the NIC model: interrupts, the match before the
+ * data, answers.
  */
 #include "tests/unit/model/nic_fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages in the NIC model, eager and by rendezvous: which protocol one takes, and what each part of it costs at either
- * end.
+ * Messages in the NIC model, eager and by rendezvous: which protocol one takes, and what each part of it costs at
+ * either end.
  */
 #include "tests/unit/model/nic_fixture.h"
 
