@@ -4,7 +4,8 @@
  * operations; cores, host interfaces, NIC pipelines and the network take their time; completions come back as events.
  *
  * A program is two callbacks: emu_nic_model_create() takes them, emu_nic_post() is called from them, emu_sim_run() runs
- * the simulation of emu_nic_model_sim(); a live model has emu_nic_run() for that. nic_scenario.h holds programs that are written already, such as ping-pong.
+ * the simulation of emu_nic_model_sim(); a live model has emu_nic_run() for that. nic_scenario.h holds programs that
+ * are written already, such as ping-pong.
  *
  * The parameters are a plain struct: change setup.host.out_ps for a variant (longer round trips, another mode), or use
  * overrides of the machine ("aries:host.out_ns=1100"). Results are exact for the same setup; they do not depend on the
