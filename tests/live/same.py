@@ -16,11 +16,13 @@ Each program runs N times (20; --quick: 5 of some programs), in turn
 - slow (not with --quick): one process at a time is stopped for up to 400 ms, so that the others may be through a fence
   of the job, or in the next one, before it goes on.
 
+Each second run has two threads of the simulator (--threads 2). On a calm host these share every window of it.
+
 Compared are the output (its lines in any order: ranks write at once), the links by name and bytes (--json), and the
 operations with all their times (--trace). Several jobs of one server begin together (--jobs), started in any order;
 compared are the output of each, the links by windows (--link-trace) and the operations. A line for each program, or
 group of jobs. What is stopped, and when, comes of a seed and of the host's clock. Status 1: a run differs from the
-first one, or failed.
+first one, or failed, or did not end in two minutes; the line tells these apart.
 """
 
 import argparse
@@ -38,6 +40,7 @@ import tempfile
 import time
 
 LIMIT_S = 120
+TIMED_OUT = 124         # status of timeout(1)
 HOGS_PER_CORE = 3
 SERVER_STOP_S = 0.04
 STALL_MAX_S = 0.06
@@ -151,7 +154,13 @@ def hogs(count):
             hog.wait()
 
 
-def run(commands, mode, rng):
+def simulator(mode, n_threads):
+    """Options of a command, and its environment."""
+    shares_all = n_threads > 1 and mode == "calm"
+    return ["--threads", str(n_threads)], {**os.environ, **({"EMUNIC_SIM_SHARED": "0"} if shares_all else {})}
+
+
+def run(commands, mode, rng, env):
     """At once: the output of each. None: one failed, after a line."""
     count = HOGS_PER_CORE * (os.cpu_count() or 1) if mode == "loaded" else 0
     if mode == "narrow":
@@ -160,7 +169,7 @@ def run(commands, mode, rng):
         stack.enter_context(hogs(count))
         outs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
         jobs = [stack.enter_context(subprocess.Popen(["timeout", str(LIMIT_S), *command], stdout=out,
-                                                     stderr=subprocess.STDOUT))
+                                                     stderr=subprocess.STDOUT, env=env))
                 for command, out in zip(commands, outs)]
         if mode in (*SERVERS, "stalled", "slow"):
             disturb(jobs, mode, rng)
@@ -171,7 +180,8 @@ def run(commands, mode, rng):
             texts.append(out.read())
     for status, text in zip(statuses, texts):
         if status != 0:
-            print(f"# {mode}: status {status}: {text.strip()}")
+            print(f"# {mode}: " + (f"no end in {LIMIT_S} s" if status == TIMED_OUT else f"status {status}")
+                  + f": {text.strip()}")
     return None if any(statuses) else texts
 
 
@@ -183,13 +193,14 @@ def in_any_order(text):
     return "\n".join(sorted(text.splitlines()))
 
 
-def result(build, program, mode, rng):
+def result(build, program, mode, n_threads, rng):
     """What is compared: the output, and digests of what is long. None: the run failed."""
     _, options, binary, arguments = program
+    words, env = simulator(mode, n_threads)
     with tempfile.TemporaryDirectory() as folder:
         report, trace = pathlib.Path(folder, "report"), pathlib.Path(folder, "trace")
-        texts = run([[build / "emunic/emunic", "run", "-q", "--time", "virtual", *options, "--json", report, "--trace",
-                      trace, "--", build / binary, *arguments]], mode, rng)
+        texts = run([[build / "emunic/emunic", "run", "-q", "--time", "virtual", *words, *options, "--json", report,
+                      "--trace", trace, "--", build / binary, *arguments]], mode, rng, env)
         if texts is None:
             return None
         return {"output": in_any_order(texts[0]),
@@ -197,10 +208,10 @@ def result(build, program, mode, rng):
 
 
 @contextlib.contextmanager
-def server(build, name, options):
+def server(build, name, options, env):
     """Ready, and ended behind the block: what it writes is whole then."""
     with subprocess.Popen([build / "emunic/emunic", "serve", "--name", name, *options], text=True,
-                          stderr=subprocess.PIPE) as serve:
+                          stderr=subprocess.PIPE, env=env) as serve:
         line = serve.stderr.readline()
         try:
             if "is ready" not in line:
@@ -213,17 +224,18 @@ def server(build, name, options):
         print(f"# the server: status {serve.returncode}: {errors.strip()}")
 
 
-def result_of_group(build, group, mode, rng):
+def result_of_group(build, group, mode, n_threads, rng):
     """Likewise, of several jobs."""
     title, options, jobs = group
+    words, env = simulator(mode, n_threads)
     name = f"same-{title}-{os.getpid()}"
     order = rng.sample(range(len(jobs)), len(jobs))
     with tempfile.TemporaryDirectory() as folder:
         trace, links = pathlib.Path(folder, "trace"), pathlib.Path(folder, "links")
-        with server(build, name, ["--time", "virtual", *options, "--jobs", str(len(jobs)), "--trace", trace,
-                                  "--link-trace", links]):
+        with server(build, name, ["--time", "virtual", *words, *options, "--jobs", str(len(jobs)), "--trace", trace,
+                                  "--link-trace", links], env):
             texts = run([[build / "emunic/emunic", "run", "-q", "--server", name, *jobs[i][0], "--",
-                          build / jobs[i][1], *jobs[i][2]] for i in order], mode, rng)
+                          build / jobs[i][1], *jobs[i][2]] for i in order], mode, rng, env)
         if texts is None:
             return None
         outputs = {f"output {i + 1}": in_any_order(text) for i, text in sorted(zip(order, texts))}
@@ -244,21 +256,24 @@ def is_same(build, program, n_runs):
     rng = random.Random(program[0])
     first = None
     n_same = 0
-    differing = set()
+    differing, failed = set(), []
     for number in range(n_runs):
-        mode = MODES[number % len(MODES)]
+        mode, n_threads = MODES[number % len(MODES)], 1 + number % 2
         one_run = result_of_group if program in GROUPS else result
-        got = one_run(build, program, mode, rng)
+        got = one_run(build, program, mode, n_threads, rng)
+        how = f"{mode}, {n_threads} threads"
         first = first or got
-        if got and got == first:
-            n_same += 1
+        if not got:
+            failed.append(how)
             continue
-        for key in first or {}:
-            if not got or got[key] != first[key]:
-                differing.add(f"{key} ({mode})")
-                tell_difference(key, mode, first[key], got[key] if got else "")
+        n_same += got == first
+        for key in first:
+            if got[key] != first[key]:
+                differing.add(f"{key} ({how})")
+                tell_difference(key, how, first[key], got[key])
     print(f"{program[0]}: {n_same} of {n_runs} runs the same"
-          + (f"; differs: {', '.join(sorted(differing))}" if differing else ""))
+          + (f"; differs: {', '.join(sorted(differing))}" if differing else "")
+          + (f"; failed: {', '.join(failed)}" if failed else ""))
     return n_same == n_runs
 
 
