@@ -377,7 +377,9 @@ test_our_libraries_come_first_and_others_stay() {
 
 test_what_is_preloaded_is_the_users() {
     local EMUNIC_NODE_VIEW=none LD_PRELOAD_BEFORE=${LD_PRELOAD-}
-    export EMUNIC_NODE_VIEW
+    # AddressSanitizer wants to be the first library of a program.
+    local ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+    export ASAN_OPTIONS EMUNIC_NODE_VIEW
     ranks_see -n 1
     [ "$(get 0 LD_PRELOAD)" = "$LD_PRELOAD_BEFORE" ] || bad "LD_PRELOAD is $(get 0 LD_PRELOAD)"
     export LD_PRELOAD=libm.so.6
