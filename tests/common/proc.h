@@ -62,6 +62,22 @@ static inline int proc_count_memfd_maps(pid_t pid)
     return n;
 }
 
+/* Of its main thread; 0: it has none. */
+static inline pid_t proc_first_child(pid_t parent)
+{
+    int child = 0;
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    file = fopen(path, "r");
+    if (!file || fscanf(file, "%d", &child) != 1)
+        child = 0;
+    if (file)
+        fclose(file);
+    return child;
+}
+
 /* Does that thread sleep in the kernel? (State S of its stat line; its name may hold anything.) */
 static inline bool proc_is_asleep(pid_t tid)
 {

@@ -2,6 +2,7 @@
 /*
  * The movers themselves: what they do for a member, with which rights, and what follows if one is slow or is killed.
  */
+#include "tests/common/proc.h"
 #include "tests/integration/moved.h"
 
 #include <signal.h>
@@ -44,26 +45,10 @@ static void test_user_and_root_of_one_domain_exchange_data(void **state)
     raw_close(&member);
 }
 
-/* The only child; 0: it has none. */
-static int child_of(int parent)
-{
-    int child = 0;
-    char path[64];
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
-    file = fopen(path, "r");
-    if (!file || fscanf(file, "%d", &child) != 1)
-        child = 0;
-    if (file)
-        fclose(file);
-    return child;
-}
-
 /* A line of /proc/PID/status of the only child of emunic's only child, its broker. */
 static unsigned long long status_of_mover(const char *name, int base)
 {
-    int mover = child_of(child_of((int)fx.daemon));
+    int mover = proc_first_child(proc_first_child(fx.daemon));
     unsigned long long value = ~0ull;
     char path[64];
     char line[256];
@@ -112,7 +97,7 @@ static int body_kills_its_mover(void)
     int mover;
 
     FX_CHECK(open_member() == 0);
-    mover = child_of(child_of((int)fx.daemon));
+    mover = proc_first_child(proc_first_child(fx.daemon));
     FX_CHECK(mover > 0);
     FX_CHECK(kill(mover, SIGKILL) == 0);
     FX_CHECK(await_input(member.session.fd)); /* the port has been closed */

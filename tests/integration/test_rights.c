@@ -38,6 +38,7 @@
 #include "emunic/daemon/rights/broker.h"
 #include "emunic/daemon/rights/rights.h"
 #include "tests/common/fixture.h"
+#include "tests/common/proc.h"
 
 #define USER    65534u
 #define KILL    (1ull << CAP_KILL)
@@ -63,21 +64,6 @@ static unsigned long long line_of(const char *path, const char *name, int base)
     if (file)
         fclose(file);
     return value;
-}
-
-static int child_of(int parent)
-{
-    int child = 0;
-    char path[64];
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
-    file = fopen(path, "r");
-    if (!file || fscanf(file, "%d", &child) != 1)
-        child = 0;
-    if (file)
-        fclose(file);
-    return child;
 }
 
 /* Each thread of emunic: its main one and the watchdog. */
@@ -136,7 +122,7 @@ static void test_broker_keeps_four_capabilities_and_ends_with_emunic(void **stat
 
     (void)state;
     start("others");
-    broker = child_of((int)fx.daemon);
+    broker = proc_first_child(fx.daemon);
     assert_true(broker > 0);
     snprintf(path, sizeof(path), "/proc/%d/status", broker);
     end.fd = (int)syscall(SYS_pidfd_open, broker, 0);
