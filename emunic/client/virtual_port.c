@@ -55,21 +55,22 @@ int emu_virtual_port_open(struct emu_port *port)
 {
     struct emu_msg msg = { .type = EMU_MSG_VIRTUAL_CLOCK };
     struct emu_fds fds;
-    int r;
+    int r = 0;
 
     if ((atomic_load(&port->table->flags) & EMU_TABLE_VIRTUAL) == 0)
         return 0;
     port->times = (_Atomic uint64_t *)(port->staging + EMU_STAGING_BYTES);
-    if (emu_vclock_is_on())
-        return 0;
-    r = emu_session_request(&port->session, &msg, NULL, 0, &fds);
-    if (r == 0)
-        r = msg.result;
-    if (r == 0)
-        r = take_page(&fds);
-    emu_fds_close(&fds);
+    if (!emu_vclock_is_on()) {
+        r = emu_session_request(&port->session, &msg, NULL, 0, &fds);
+        if (r == 0)
+            r = msg.result;
+        if (r == 0)
+            r = take_page(&fds);
+        emu_fds_close(&fds);
+    }
     if (r != 0)
         return r < 0 ? r : -EPROTO;
+    /* Each thread that attaches has a clock, or those that it creates would have none before their first call. */
     emu_vclock_begin();
     return 0;
 }
