@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "emunic/base/processors.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/heat.h"
 #include "emunic/cli/options.h"
@@ -465,8 +466,7 @@ static const struct emu_command command = {
 
 static uint64_t default_jobs(uint64_t n_threads)
 {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t jobs = n > 0 ? (uint64_t)n / n_threads : 1;
+    uint64_t jobs = emu_processors_allowed() / n_threads;
 
     return jobs < 1 ? 1 : jobs > JOBS_MAX ? JOBS_MAX : jobs;
 }

@@ -27,6 +27,7 @@
 #include <time.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/base/processors.h"
 #include "emunic/base/yield_cost.h"
 #include "emunic/client/direct.h"
 #include "emunic/client/port.h"
@@ -55,15 +56,6 @@
 /* Ports of this process. With several of them a program polls one while another gets news. */
 static _Atomic uint32_t n_ports;
 
-static uint32_t count_cpus(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) < 0)
-        return 1;
-    return (uint32_t)CPU_COUNT(&set);
-}
-
 static uint64_t cpu_time_ns(void)
 {
     struct timespec t;
@@ -85,7 +77,7 @@ void emu_idle_open(struct emu_port *port)
 {
     struct emu_idle *idle = &port->idle;
 
-    idle->n_cpus = count_cpus();
+    idle->n_cpus = emu_processors_allowed();
     idle->is_far = has_other_hosts(port->table);
     atomic_fetch_add(&n_ports, 1);
     port->idle.is_counted = true;

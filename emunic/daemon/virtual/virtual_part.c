@@ -3,10 +3,10 @@
  * Virtual time as a part of emunic: its life, its requests, what it does before a sleep.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/base/processors.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/virtual/inner.h"
 
@@ -42,16 +42,6 @@ static void destroy(struct emu_server *server)
     server->slots[EMU_SERVER_VIRTUAL] = NULL;
 }
 
-static uint32_t count_cores(void)
-{
-    cpu_set_t set;
-    uint32_t n = 1;
-
-    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
-        n = (uint32_t)CPU_COUNT(&set);
-    return n < AWAKE_MAX ? n : AWAKE_MAX;
-}
-
 static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
 {
     struct emu_virtual *v;
@@ -67,7 +57,9 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     v->options = *options->time;
     v->reach_ps = NEVER;
     v->idle.step_ps = 1000000;
-    v->awake.n = count_cores();
+    v->awake.n = emu_processors_allowed();
+    if (v->awake.n > AWAKE_MAX)
+        v->awake.n = AWAKE_MAX;
     LIST_INIT(&v->processes);
     LIST_INIT(&v->jobs.all);
     v->jobs.n_missing = v->options.n_jobs;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/base/processors.h"
 #include "emunic/fabric/sim/state.h"
 
 #define MEET_SPINS 4000
@@ -82,7 +83,7 @@ static struct sim_crew *make(struct emu_sim *sim)
 
     *crew = (struct sim_crew){
         .sim = sim,
-        .n_spins = sysconf(_SC_NPROCESSORS_ONLN) >= (long)sim->n_parts ? MEET_SPINS : 0,
+        .n_spins = emu_processors_allowed() >= sim->n_parts ? MEET_SPINS : 0,
         .members = sim_grown(NULL, sim->n_parts * sizeof(*crew->members)),
     };
     for (uint32_t i = 1; i < sim->n_parts; i++) {

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How many processors a thread may run on.
+ */
+#ifndef EMUNIC_BASE_PROCESSORS_H
+#define EMUNIC_BASE_PROCESSORS_H
+
+#include <stdint.h>
+
+/* Those of the calling thread's affinity, at least 1; 1 where the kernel does not tell. A system call. Any thread. */
+uint32_t emu_processors_allowed(void);
+
+#endif
