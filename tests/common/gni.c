@@ -9,7 +9,7 @@
 
 #include "emunic/base/clock.h"
 
-#define PATIENCE_NS 10000000000ull
+#define PATIENCE_NS 30000000000ull
 
 static void must(gni_return_t rc, const char *what)
 {

@@ -9,7 +9,7 @@
 #include "tests/conformance/pair.h"
 
 #define FOR_EVER ((uint64_t)-1)
-#define PATIENCE 10000u /* ms */
+#define PATIENCE 30000u /* ms */
 
 /* ---- fixture ---- */
 

@@ -17,7 +17,7 @@
 #include "tests/common/gni.h"
 
 #define FOR_EVER ((uint32_t)-1)
-#define PATIENCE 10000u /* ms */
+#define PATIENCE 30000u /* ms */
 
 static struct fx fx;
 static struct gx_side a;

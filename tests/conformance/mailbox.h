@@ -11,7 +11,7 @@
 #include "emunic/base/clock.h"
 #include "tests/common/gni.h"
 
-#define MB_PATIENCE_NS 10000000000ull
+#define MB_PATIENCE_NS 30000000000ull
 
 struct mailbox {
     uint8_t *mem; /* owned */

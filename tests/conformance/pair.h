@@ -22,7 +22,7 @@
 #include "tests/common/rows.h"
 
 #define ADDR(pointer) ((uint64_t)(uintptr_t)(pointer))
-#define PATIENCE_NS   10000000000ull
+#define PATIENCE_NS   30000000000ull
 
 /* gni_cq_get_status() as gni_pub.h documents it */
 enum status {

@@ -20,7 +20,7 @@
 #define TREE_ENGINES_MAX 16
 #define TREE_LEAVES_MAX  64
 #define TREE_MODES       (GNI_CE_MODE_ROUND_NEAR | GNI_CE_MODE_CQE_ONERR)
-#define TREE_PATIENCE_NS 10000000000ull
+#define TREE_PATIENCE_NS 30000000000ull
 #define NO_PARENT        (-1)
 
 struct tree_engine {

@@ -17,7 +17,7 @@
 #include "tests/common/fixture.h"
 #include "tests/common/proc.h"
 
-#define PATIENCE_NS  10000000000ull
+#define PATIENCE_NS  30000000000ull
 #define SHARED_BYTES 4096u
 
 static struct fx fx;

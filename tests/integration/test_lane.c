@@ -23,7 +23,7 @@
 #include "tests/common/fixture.h"
 #include "tests/common/proc.h"
 
-#define PATIENCE_NS 10000000000ull
+#define PATIENCE_NS 30000000000ull
 #define BYTES       4096u
 #define CANARY      0x5a
 

@@ -16,7 +16,7 @@
 #include "emunic/base/clock.h"
 #include "tests/common/gni.h"
 
-#define PATIENCE_NS 10000000000ull
+#define PATIENCE_NS 30000000000ull
 
 static const uint32_t nids[] = { 0, 4, 384 };
 static struct fx fx;

@@ -23,7 +23,7 @@
 #include "tests/common/proc.h"
 
 #define MINUTE_NS   60000000000ull
-#define PATIENCE_NS 10000000000ull
+#define PATIENCE_NS 30000000000ull
 #define BYTES       65536u
 
 static struct fx fx;

@@ -44,7 +44,7 @@
 #define IN_FLIGHT    4u
 #define ROUNDS       150u
 #define ROUND_NS     50000000ull /* at most, before and after the deregistration */
-#define PATIENCE_NS  10000000000ull
+#define PATIENCE_NS  30000000000ull
 
 enum { STATUS_OK = 0, STATUS_PEER_GONE = 2, STATUS_BAD_HANDLE = 3 };
 

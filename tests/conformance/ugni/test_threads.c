@@ -9,7 +9,7 @@
 
 #define THREADS  4
 #define ROUNDS   300
-#define PATIENCE 10000u /* ms */
+#define PATIENCE 30000u /* ms */
 
 /* ---- threads ---- */
 
