@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Those of the calling thread's affinity, at least 1; 1 where the kernel does not tell. A system call. Any thread. */
+/* Those of the calling thread's affinity, at least 1; all that are on where there are over 1024. Any thread. */
 uint32_t emu_processors_allowed(void);
 
 #endif
