@@ -391,6 +391,11 @@ bool emu_port_relax(struct emu_port *port, uintptr_t polled)
     return relax(port, polls, in_a_row);
 }
 
+uint32_t emu_port_empty_polls(const struct emu_port *port)
+{
+    return atomic_load_explicit(&port->idle.empty_polls, memory_order_relaxed);
+}
+
 void emu_port_poll_in_rounds(struct emu_port *port)
 {
     atomic_store_explicit(&port->idle.is_in_rounds, true, memory_order_relaxed);

@@ -172,6 +172,9 @@ bool emu_port_relax(struct emu_port *port, uintptr_t polled);
 /* The same for a caller that polls so many things in turn: it does not rest before each may have had its turn. */
 bool emu_port_relax_among(struct emu_port *port, uintptr_t polled, uint32_t n_things);
 
+/* Empty polls so far, of all threads, roughly. */
+uint32_t emu_port_empty_polls(const struct emu_port *port);
+
 /*
  * For a caller that ends its rounds of polls itself: from now on the two above return at once, without a yield, in
  * functional time. Any thread.
