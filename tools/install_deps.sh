@@ -27,6 +27,7 @@ libibverbs-dev
 libopenmpi-dev
 libseccomp-dev
 libsodium-dev
+libzydis-dev
 openmpi-bin
 procps
 iproute2

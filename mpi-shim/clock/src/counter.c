@@ -8,6 +8,11 @@
  * the loader, the kernel's page of system calls and the runtime's libraries get the host's counter: there the thread
  * lets itself read it for once.
  *
+ * Threads are trapped only where some code of the process has the instruction (counter_code.c). Each switch of a core
+ * between a thread that is trapped and one that is not writes a control register, and in some virtual machines that
+ * takes as long as the rest of a turn. A thread that loads code is trapped until its next request, at which the code is
+ * looked at.
+ *
  * All other faults are the program's. Its own handler of SIGSEGV is kept here and called with its mask and flags;
  * sigaction() and its like see it as if ours were not there. SIGSEGV is never blocked, because the kernel ends a
  * process that faults then; so a handler of the program that faults itself is called again.
@@ -34,14 +39,23 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "emunic/client/virtual_clock.h"
+#include "mpi-shim/clock/src/counter_code.h"
 #include "mpi-shim/clock/src/program_clock.h"
 
 #define HOST_RANGES_MAX 16
 #define VDSO_BYTES      65536u
 #define COUNTER_STEP    1000000000u /* the counter begins at a multiple, so that differences are the same in each run */
 
+#define LOOKS_MAX 16 /* at loaded code: each takes milliseconds */
+
 static atomic_bool is_begun;
 static _Thread_local bool is_trapped;
+
+static atomic_bool has_reads;              /* some code reads the counter, or nobody can tell */
+static atomic_uint n_looks;                /* at loaded code */
+static atomic_uint n_loads;                /* that nobody has looked at yet, */
+static _Thread_local unsigned n_own_loads; /* and those of this thread */
 
 static int (*next_sigaction(void))(int, const struct sigaction *, struct sigaction *)
 {
@@ -95,7 +109,7 @@ static void find_host_ranges(void)
     dl_iterate_phdr(note_library, NULL);
 }
 
-static bool is_of_host(uintptr_t at)
+bool clock_counter_is_of_host(uintptr_t at)
 {
     for (size_t i = 0; i < n_host_ranges; i++) {
         if (at >= host_ranges[i].first && at < host_ranges[i].end)
@@ -164,7 +178,7 @@ static uint64_t counter_for(uintptr_t at)
 {
     uint64_t ns;
 
-    if (is_of_host(at) || program_clock_kind((const void *)at) < PROGRAM_CLOCK_READ)
+    if (clock_counter_is_of_host(at) || program_clock_kind((const void *)at) < PROGRAM_CLOCK_READ)
         return host_counter();
     ns = program_clock_elapsed_ns();
     program_clock_charge();
@@ -292,16 +306,56 @@ void clock_counter_begin(void)
     next_sigaction()(SIGSEGV, NULL, &program_action);
     pthread_atfork(NULL, NULL, release_child);
     install();
+    atomic_store(&has_reads, clock_code_reads_counter());
     atomic_store(&is_begun, true);
+}
+
+/* Code that this thread has loaded. */
+static void look_at_loads(void)
+{
+    if (!atomic_load_explicit(&has_reads, memory_order_relaxed) &&
+        (atomic_fetch_add(&n_looks, 1) >= LOOKS_MAX || clock_code_reads_counter()))
+        atomic_store(&has_reads, true);
+    atomic_fetch_sub(&n_loads, n_own_loads);
+    n_own_loads = 0;
+}
+
+static void set_trap(bool traps)
+{
+    if (traps == is_trapped)
+        return;
+    unblock();
+    is_trapped = traps;
+    prctl(PR_SET_TSC, traps ? PR_TSC_SIGSEGV : PR_TSC_ENABLE);
 }
 
 void clock_counter_trap_thread(void)
 {
-    if (is_trapped || !atomic_load_explicit(&is_begun, memory_order_relaxed))
+    if (!atomic_load_explicit(&is_begun, memory_order_relaxed))
         return;
-    unblock();
-    is_trapped = true;
-    prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+    if (n_own_loads > 0)
+        look_at_loads();
+    set_trap(atomic_load_explicit(&has_reads, memory_order_relaxed) ||
+             atomic_load_explicit(&n_loads, memory_order_relaxed) > 0);
+}
+
+void clock_counter_note_load(void)
+{
+    if (!atomic_load_explicit(&is_begun, memory_order_relaxed))
+        return;
+    atomic_fetch_add(&n_loads, 1);
+    n_own_loads++;
+    if (emu_vclock_has_own())
+        set_trap(true);
+}
+
+void clock_counter_note_code(void)
+{
+    if (!atomic_load_explicit(&is_begun, memory_order_relaxed))
+        return;
+    atomic_store(&has_reads, true);
+    if (emu_vclock_has_own())
+        set_trap(true);
 }
 
 bool clock_counter_release(void)
@@ -342,6 +396,14 @@ void clock_counter_begin(void)
 }
 
 void clock_counter_trap_thread(void)
+{
+}
+
+void clock_counter_note_load(void)
+{
+}
+
+void clock_counter_note_code(void)
 {
 }
 
