@@ -51,6 +51,7 @@
 #define REST_PER_IDLE        8u /* a rest lasts so many times as long as nothing has come */
 #define REST_POLLS           4u /* between two rests */
 #define REST_QUEUES_MAX      64u
+#define ASIDE_PER_TURN       8u
 #define UNREAD_NS            100000u /* events that nobody has fetched for so long nobody wants */
 
 /* Ports of this process. With several of them a program polls one while another gets news. */
@@ -391,9 +392,23 @@ bool emu_port_relax(struct emu_port *port, uintptr_t polled)
     return relax(port, polls, in_a_row);
 }
 
-uint32_t emu_port_empty_polls(const struct emu_port *port)
+static bool is_turn_aside(struct emu_idle *idle)
 {
-    return atomic_load_explicit(&port->idle.empty_polls, memory_order_relaxed);
+    uint32_t polls = atomic_load_explicit(&idle->empty_polls, memory_order_relaxed);
+    uint32_t in_a_row = 1;
+
+    if (polls == atomic_load_explicit(&idle->aside_at, memory_order_relaxed))
+        in_a_row += atomic_load_explicit(&idle->aside_in_a_row, memory_order_relaxed);
+    atomic_store_explicit(&idle->aside_at, polls, memory_order_relaxed);
+    atomic_store_explicit(&idle->aside_in_a_row, in_a_row, memory_order_relaxed);
+    return in_a_row % ASIDE_PER_TURN == 0;
+}
+
+bool emu_port_relax_aside(struct emu_port *port, uintptr_t tried)
+{
+    if (port->times && !is_turn_aside(&port->idle))
+        return false;
+    return emu_port_relax(port, tried);
 }
 
 void emu_port_poll_in_rounds(struct emu_port *port)

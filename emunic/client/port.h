@@ -172,8 +172,13 @@ bool emu_port_relax(struct emu_port *port, uintptr_t polled);
 /* The same for a caller that polls so many things in turn: it does not rest before each may have had its turn. */
 bool emu_port_relax_among(struct emu_port *port, uintptr_t polled, uint32_t n_things);
 
-/* Empty polls so far, of all threads, roughly. */
-uint32_t emu_port_empty_polls(const struct emu_port *port);
+/*
+ * The same for a call in vain that a program makes beside its polls: a probe for datagrams, a send without credit. It
+ * may have something else to do, and may be in a loop of events that goes on as long as a timer is due: Open MPI probes
+ * by one of ten microseconds. So in virtual time such a call waits for no turn, and costs nothing, unless it is the
+ * eighth in a row without another empty poll.
+ */
+bool emu_port_relax_aside(struct emu_port *port, uintptr_t tried);
 
 /*
  * For a caller that ends its rounds of polls itself: from now on the two above return at once, without a yield, in

@@ -20,10 +20,9 @@
 #include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
-#define FOR_EVER        ((uint32_t)-1)
-#define NO_ID           (~0ull)
-#define COLLECT_NS      50000000ull /* time for an owner to collect what it has cancelled */
-#define PROBES_PER_TURN 8u
+#define FOR_EVER   ((uint32_t)-1)
+#define NO_ID      (~0ull)
+#define COLLECT_NS 50000000ull /* time for an owner to collect what it has cancelled */
 
 /* ---- post ---- */
 
@@ -360,35 +359,17 @@ static int probe(struct gnii_nic *nic, bool asks_id, struct emu_msg_datagram *fo
     return r;
 }
 
-/*
- * In virtual time a probe in vain waits for its turn only where a program does nothing else: each PROBES_PER_TURN-th in
- * a row, the others cost nothing. A library may probe beside its other polls, by a timer of ten microseconds, in a loop
- * of events that goes on as long as a timer is due (Open MPI). A turn lasts longer than that, and would keep it there.
- * NIC lock held.
- */
-static bool relaxes(struct gnii_nic *nic)
-{
-    struct gnii_probes *probes = &nic->probes;
-    uint32_t polls = emu_port_empty_polls(&nic->port);
-
-    probes->in_a_row = polls == probes->polls ? probes->in_a_row + 1 : 1;
-    probes->polls = polls;
-    return !nic->port.times || probes->in_a_row % PROBES_PER_TURN == 0;
-}
-
 static gni_return_t probe_once(gni_nic_handle_t nic_hndl, bool asks_id, struct emu_msg_datagram *found)
 {
     struct gnii_nic *nic = gnii_nic_find(nic_hndl);
-    bool may_relax;
     int r;
 
     if (!nic)
         return GNI_RC_INVALID_PARAM;
     emu_biased_lock(&nic->lock);
     r = probe(nic, asks_id, found);
-    may_relax = r == EMU_OUTCOME_NO_MATCH && relaxes(nic);
     emu_biased_unlock(&nic->lock);
-    if (may_relax && emu_port_relax(&nic->port, (uintptr_t)nic)) {
+    if (r == EMU_OUTCOME_NO_MATCH && emu_port_relax_aside(&nic->port, (uintptr_t)nic)) {
         emu_biased_lock(&nic->lock);
         r = probe(nic, asks_id, found);
         emu_biased_unlock(&nic->lock);

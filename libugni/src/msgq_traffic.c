@@ -443,7 +443,7 @@ gni_return_t GNI_MsgqSend(gni_msgq_handle_t msgq_hndl, gni_ep_handle_t ep_hndl, 
         rc = send_message(m, ep, &parts);
     emu_biased_unlock(&m->nic->lock);
     if (rc == GNI_RC_NOT_DONE)
-        emu_port_relax(&m->nic->port, (uintptr_t)m);
+        emu_port_relax_aside(&m->nic->port, (uintptr_t)m);
     return rc;
 }
 

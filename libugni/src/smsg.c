@@ -321,7 +321,8 @@ static inline gni_return_t send_or_relax(struct gnii_ep *ep, const struct messag
         emu_biased_unlock(&ep->nic->lock);
         if (rc != GNI_RC_NOT_DONE)
             return rc;
-        is_again = !is_again && emu_port_relax(&ep->nic->port, (uintptr_t)ep);
+        /* A message layer keeps what has to wait, and does something else. */
+        is_again = !is_again && !m->is_over && emu_port_relax_aside(&ep->nic->port, (uintptr_t)ep);
     } while (is_again);
     emu_biased_lock(&ep->nic->lock);
     gnii_stat_count(ep->nic, stall);

@@ -245,12 +245,6 @@ struct gnii_ce {
     uint32_t ce_id;
 };
 
-/* Probes for datagrams in vain, with no other empty poll of the port between them (datagram.c). */
-struct gnii_probes {
-    uint32_t in_a_row;
-    uint32_t polls; /* empty polls of the port up to the last one */
-};
-
 struct gnii_nic {
     _Atomic uint32_t refs;   /* first: object.h */
     _Atomic bool is_closing; /* its CDM is being or was destroyed */
@@ -276,7 +270,6 @@ struct gnii_nic {
     uint32_t n_tx;
     uint32_t free_tx;     /* first idle one, or UINT32_MAX */
     uint32_t n_mailboxes; /* end points with a short-message connection */
-    struct gnii_probes probes;
     uint32_t stats[GNII_STATS];
     uint16_t smsg_dlvr_mode;
     uint16_t smsg_max_retrans;

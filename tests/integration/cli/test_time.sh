@@ -214,6 +214,13 @@ test_probe_by_a_timer_does_not_make_it_due_again() {
     expect_status 0
 }
 
+# The program's completions are there, so it must not wait before it has looked at them.
+test_send_without_credit_waits_for_nothing() {
+    virtually -n 1 -- "$programs/starved_sends"
+    expect_status 0
+    is_within "$(<"$dir/out")" 0 100
+}
+
 test_killed_rank_ends_the_job() {
     virtually -n 2 -- bash -c "[ \"\$EMUNIC_RANK\" = 1 ] && kill -9 \$\$; exec $examples/gni_pingpong -i 20"
     expect_status 137
@@ -525,7 +532,8 @@ run_tests latency_of_a_put_is_the_published_one latency_is_that_of_the_machine p
     reductions_cost_their_way datagrams_cross_the_network same_job_prints_the_same processes_of_a_node_may_come_in_any_order programs_end_well \
     measured_computing_moves_the_clock calls_last_as_long_as_the_program_asks \
     time_goes_no_faster_than_the_hosts_while_a_thread_begins \
-    probe_by_a_timer_does_not_make_it_due_again killed_rank_ends_the_job lag_is_in_the_json \
+    probe_by_a_timer_does_not_make_it_due_again send_without_credit_waits_for_nothing \
+    killed_rank_ends_the_job lag_is_in_the_json \
     trace_has_a_line_for_each_operation links_are_those_that_packets_have_crossed \
     bit_errors_cost_time_and_nothing_else \
     paths_are_those_that_packets_have_taken windows_of_links_add_up \
