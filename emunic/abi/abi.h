@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define EMU_ABI_VERSION 15u
+#define EMU_ABI_VERSION 16u
 
 #define EMU_TABLE_MAGIC   0x4c424154554d45ull /* "EMUTABL" read as little-endian bytes */
 #define EMU_SEGMENT_MAGIC 0x4745535f554d45ull /* "EMU_SEG" */

@@ -63,7 +63,7 @@ struct emu_vclock {
     _Atomic uint64_t grid_ps;  /* [T] WAITS: goes on at now_ps plus a multiple of that; 0 any time */
     /*
      * Nothing happens to the process before that: polls and questions for the time up to it need no request. [E]
-     * while it does not run; [T] 0 at a post that may come back at once.
+     * while it does not run; [T] draws it in at a post.
      */
     _Atomic uint64_t horizon_ps;
     _Atomic uint64_t cpu_ns;    /* [T] processor time that is accounted for */
@@ -109,6 +109,7 @@ struct emu_vclock_page {
     _Atomic uint32_t n_taken;        /* clocks from this one on have never been taken; raised before one is */
     uint32_t message_send_ps;        /* [I] core's time per message that a message layer (MPI) sends */
     uint32_t message_recv_ps;        /* [I] and receives */
+    uint64_t lookahead_ps;           /* [I] what a thread posts to another node comes back no sooner */
     alignas(64) struct emu_vclock clocks[EMU_VCLOCKS];
 };
 static_assert(offsetof(struct emu_vclock_page, clocks) == 128, "ABI: clocks behind two lines");

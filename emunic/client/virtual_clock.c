@@ -120,7 +120,6 @@ static void take(struct emu_vclock *c, uint32_t tid)
     atomic_store(&c->sleeps, 0);
     atomic_store(&c->call, EMU_VCLOCK_CALL_NONE);
     atomic_store(&c->is_left, 0);
-    atomic_store(&c->horizon_ps, 0);
     atomic_store(&c->cpu_ns, processor_ns());
 }
 
@@ -147,9 +146,17 @@ static void raise_taken(struct emu_vclock_page *page, uint32_t n)
         ;
 }
 
+/* A thread comes: what it will post may reach the others. */
+static void forget_horizons(struct emu_vclock_page *page)
+{
+    for (uint32_t i = 0; i < EMU_VCLOCKS; i++)
+        atomic_store_explicit(&page->clocks[i].horizon_ps, 0, memory_order_relaxed);
+}
+
 /* One that nobody has, as if its thread were outside of time. NULL: all are in use. */
 static struct emu_vclock *take_free(struct emu_vclock_page *page, uint32_t tid)
 {
+    forget_horizons(page);
     for (uint32_t i = 0; i < EMU_VCLOCKS; i++) {
         uint32_t expected = EMU_VCLOCK_FREE;
 
@@ -281,12 +288,12 @@ bool emu_vclock_is_before_horizon(void)
                     atomic_load_explicit(&c->horizon_ps, memory_order_relaxed);
 }
 
-void emu_vclock_forget_horizon(void)
+void emu_vclock_draw_in_horizon(uint64_t at_ps)
 {
     struct emu_vclock *c = clock_of_thread();
 
-    if (c)
-        atomic_store_explicit(&c->horizon_ps, 0, memory_order_relaxed);
+    if (c && at_ps < atomic_load_explicit(&c->horizon_ps, memory_order_relaxed))
+        atomic_store_explicit(&c->horizon_ps, at_ps, memory_order_relaxed);
 }
 
 /* ---- requests ---- */

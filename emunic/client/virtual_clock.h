@@ -65,8 +65,8 @@ uint64_t emu_vclock_spend(uint64_t cost_ps);
 /* Between enter and leave: has nothing happened to the process up to the clock's time? Then no request is needed. */
 bool emu_vclock_is_before_horizon(void);
 
-/* Something was posted that may come back at once: the horizon holds no more. */
-void emu_vclock_forget_horizon(void);
+/* Something was posted that may come back then. 0: at once, so there is no horizon. */
+void emu_vclock_draw_in_horizon(uint64_t at_ps);
 
 /* How a request to emunic has ended. */
 enum emu_vclock_result {

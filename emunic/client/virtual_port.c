@@ -121,12 +121,19 @@ static void wait_for_turn(struct emu_port *port)
         emu_vclock_look(EMU_VCLOCK_CALL_WAIT);
 }
 
-/* Its horizon is of operations to other nodes. What goes to none fails at once; a datagram may find another here. */
-static bool may_come_back_early(const struct emu_port *port, const struct emu_cmd *cmd)
+/*
+ * When what is posted may come back to the process: 0, at once. What goes to no node fails so, and a datagram may find
+ * another here.
+ */
+static uint64_t comes_back_ps(const struct emu_port *port, const struct emu_cmd *cmd, uint64_t now_ps)
 {
+    const struct emu_vclock_page *page = emu_vclock_page();
     uint32_t node = emu_table_node_index(port->table, cmd->remote_nid);
 
-    return cmd->op == EMU_OP_DATAGRAM || node == EMU_NID_NONE || emu_table_nodes(port->table)[node].nid == port->nid;
+    if (!page || cmd->op == EMU_OP_DATAGRAM || node == EMU_NID_NONE ||
+        emu_table_nodes(port->table)[node].nid == port->nid)
+        return 0;
+    return now_ps + page->lookahead_ps;
 }
 
 void emu_virtual_port_publish(struct emu_port *port)
@@ -149,8 +156,7 @@ void emu_virtual_port_publish(struct emu_port *port)
     atomic_store_explicit(&port->times[slot], now_ps, memory_order_relaxed);
     /* Pairs with the acquire of `tail` in emunic: the command and its time before their count. */
     atomic_store_explicit(&port->segment->tail, port->tail, memory_order_release);
-    if (may_come_back_early(port, cmd))
-        emu_vclock_forget_horizon();
+    emu_vclock_draw_in_horizon(comes_back_ps(port, cmd, now_ps));
     /* No doorbell: emunic takes it when this thread's time has moved on, and then the thread asks for something. */
     emu_vclock_spend(cost_ps);
     emu_port_found(port);

@@ -78,38 +78,6 @@ static void sum_up(struct emu_virtual_process *p)
 
 /* ---- moving ---- */
 
-/* Of all that may be posted from now on, by others or by threads of the process, to reach it. */
-static uint64_t lookahead_ps(const struct emu_virtual *v, const struct emu_virtual_process *p)
-{
-    const struct emu_nic_lookahead *ahead = &v->lookahead;
-    uint64_t remote_ps = ahead->own_ps < ahead->remote_ps ? ahead->own_ps : ahead->remote_ps;
-
-    /* What the thread itself posts to its own node ends its horizon (client/virtual_port.c). */
-    if (p->is_alone && p->n_used == 1 && v->n_rankless == 0)
-        return remote_ps;
-    return ahead->local_ps < remote_ps ? ahead->local_ps : remote_ps;
-}
-
-/*
- * What is posted from now on needs the machine's lookahead at least. What is under way reaches those alone who are at
- * its ends, and them not before the lookahead behind its post, and then not before the simulation's next event. Where
- * commands may fail at once there is no horizon.
- */
-uint64_t emu_virtual_horizon_ps(const struct emu_virtual *v, const struct emu_virtual_process *p)
-{
-    uint64_t after_ps = v->time.now_ps + lookahead_ps(v, p);
-    uint64_t reach_ps = p->reach_ps < v->reach_ps ? p->reach_ps : v->reach_ps;
-
-    if (p->member->domain->paths.has_faults || p->member->domain->paths.is_routed_around)
-        return 0;
-    if (reach_ps <= v->time.now_ps) {
-        if (!STAILQ_EMPTY(&v->due))
-            return 0;
-        reach_ps = emu_sim_next_ps(emu_nic_model_sim(v->model));
-    }
-    return reach_ps < after_ps ? reach_ps : after_ps;
-}
-
 static void keep_awake(struct emu_virtual *v, struct emu_virtual_process *p, uint32_t index)
 {
     struct emu_virtual_awake *awake = &v->awake;
@@ -150,7 +118,7 @@ void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uin
     atomic_store_explicit(&c->horizon_ps, emu_virtual_horizon_ps(v, p), memory_order_relaxed);
     atomic_store_explicit(&c->is_left, 0, memory_order_relaxed);
     keep_awake(v, p, index);
-    v->went_on_ns = emu_clock_ns();
+    v->awake.went_on_ns = emu_clock_ns();
     /* Pairs with the acquire in the thread: its time before its turn. */
     atomic_store(&c->state, EMU_VCLOCK_RUNS);
     if (atomic_load(&c->sleeps))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside virtual time: clocks of processes, and the state of the part. clocks.c reads and moves clocks, absence.c looks
- * for threads that do not run, schedule.c decides whose turn it is, operations.c is the side of the model.
+ * for threads that do not run, schedule.c decides whose turn it is, horizon.c up to when a process needs no turn,
+ * operations.c is the side of the model.
  */
 #ifndef EMUNIC_DAEMON_VIRTUAL_INNER_H
 #define EMUNIC_DAEMON_VIRTUAL_INNER_H
@@ -108,7 +109,8 @@ struct emu_virtual_awake {
         uint32_t index;
     } clocks[AWAKE_MAX];
     uint32_t n;
-    uint32_t next; /* the one that went on first of them */
+    uint32_t next;       /* the one that went on first of them */
+    uint64_t went_on_ns; /* host time when the last one did */
 };
 
 /* At processes: host times. */
@@ -163,6 +165,7 @@ struct emu_virtual {
     LIST_HEAD(, emu_virtual_op) ops;
     STAILQ_HEAD(, emu_virtual_effect) due; /* in the order of time */
     uint64_t clock_ps;                     /* of the routers */
+    uint64_t command_ps;                   /* when the first of all commands is due, as last seen; 0: not looked for */
     struct emu_virtual_idle idle;
     struct emu_virtual_looks looks;
     struct emu_virtual_files files;
@@ -171,10 +174,9 @@ struct emu_virtual {
     uint32_t n_clockless; /* processes without a clock, at the last scan of all */
     bool is_announced;    /* that emunic sleeps */
     struct emu_virtual_awake awake;
-    uint64_t went_on_ns; /* host time of the last turn */
-    bool is_blocked;     /* some clock runs, and time cannot pass it */
-    bool is_stuck;       /* told: nothing can happen any more */
-    struct emu_lag lag;  /* of all processes */
+    bool is_blocked;    /* some clock runs, and time cannot pass it */
+    bool is_stuck;      /* told: nothing can happen any more */
+    struct emu_lag lag; /* of all processes */
     struct emu_virtual_ended ended;
     struct emu_virtual_jobs jobs;
 };
@@ -204,7 +206,7 @@ struct clock_scan {
 void emu_virtual_scan(struct emu_server *server, bool all, struct clock_scan *scan_out);
 /* The clock goes on at that time. */
 void emu_virtual_go_on(struct emu_virtual *v, struct emu_virtual_process *p, uint32_t index, uint64_t at_ps);
-/* Nothing happens to the process before that. */
+/* Nothing happens to the process before that, unless its own thread posts something. */
 uint64_t emu_virtual_horizon_ps(const struct emu_virtual *v, const struct emu_virtual_process *p);
 /* Its thread sleeps when it waits, from now on. */
 void emu_virtual_put_to_sleep(struct emu_virtual *v, const struct emu_virtual_process *p);

@@ -90,6 +90,7 @@ static void find_command(struct emu_server *server, bool all, uint64_t now_ps, s
     struct emu_port_end *port;
 
     *out = (struct next_command){ .at_ps = NEVER };
+    virtual_of(server)->command_ps = 0;
     if (emu_network_is_quiesced(server))
         return;
     LIST_FOREACH(port, &server->ports, link) {
@@ -104,6 +105,7 @@ static void find_command(struct emu_server *server, bool all, uint64_t now_ps, s
         if (comes_before(port, at_ps, out))
             *out = (struct next_command){ at_ps, port };
     }
+    virtual_of(server)->command_ps = out->at_ps;
 }
 
 static void tell_deadlock(struct emu_virtual *v)

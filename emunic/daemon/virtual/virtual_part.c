@@ -102,7 +102,7 @@ static bool stays_awake(const struct emu_server *server)
 {
     const struct emu_virtual *v = virtual_of(server);
 
-    return v && v->is_blocked && emu_clock_ns() - v->went_on_ns < EMU_VCLOCK_AWAKE_NS;
+    return v && v->is_blocked && emu_clock_ns() - v->awake.went_on_ns < EMU_VCLOCK_AWAKE_NS;
 }
 
 /* Lines are in the pipe before emunic sleeps. */

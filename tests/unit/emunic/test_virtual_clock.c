@@ -130,6 +130,33 @@ static void test_a_wait_before_the_horizon_asks_for_nothing(void **state)
     assert_int_equal(atomic_load(&own->now_ps), now_ps + 999);
 }
 
+static void test_a_post_draws_the_horizon_in(void **state)
+{
+    uint64_t now_ps = atomic_load(&own->now_ps);
+
+    (void)state;
+    atomic_store(&own->horizon_ps, now_ps + 1000);
+    emu_vclock_draw_in_horizon(now_ps + 300);
+    emu_vclock_draw_in_horizon(now_ps + 700);
+    assert_int_equal(atomic_load(&own->horizon_ps), now_ps + 300);
+    emu_vclock_draw_in_horizon(0);
+    assert_false(emu_vclock_is_before_horizon());
+}
+
+/* What it posts may come back to the others. */
+static void test_a_thread_that_comes_leaves_no_horizon(void **state)
+{
+    uint64_t now_ps = atomic_load(&own->now_ps);
+    struct emu_vclock *clock;
+
+    (void)state;
+    atomic_store(&own->horizon_ps, now_ps + 1000);
+    clock = emu_vclock_reserve();
+    assert_non_null(clock);
+    assert_false(emu_vclock_is_before_horizon());
+    emu_vclock_give_back(clock);
+}
+
 static void expect_request(enum emu_vclock_call call, uint64_t until_ps)
 {
     struct emunic emunic = { .awaits = EMU_VCLOCK_WAITS };
@@ -206,6 +233,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         /* Before any return: the first wait behind one is a look. */
         cmocka_unit_test(test_a_wait_before_the_horizon_asks_for_nothing),
+        cmocka_unit_test(test_a_post_draws_the_horizon_in),
+        cmocka_unit_test(test_a_thread_that_comes_leaves_no_horizon),
         cmocka_unit_test(test_other_waits_ask_emunic),
         cmocka_unit_test(test_who_comes_out_of_a_fence_is_in_none),
         cmocka_unit_test(test_who_comes_out_last_is_in_none),
