@@ -50,6 +50,7 @@ enum emu_chain {
 #define EMU_EV_RETIRE (1u << 3) /* silent command: one source event of source "library" that frees the client's slot */
 #define EMU_EV_LOSE   (1u << 4) /* emunic only: the remote event is lost, as if its queue had been full */
 #define EMU_EV_HINT   (1u << 5) /* the remote event is the library's: it may use all places of a queue */
+#define EMU_EV_QUIET  (1u << 6) /* virtual time: nobody waits for the command's end, unless it fails */
 
 /* handle_flags */
 #define EMU_HANDLE_OFFSET         (1u << 0) /* remote_addr counts from remote_base, not the owner's address */

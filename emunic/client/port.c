@@ -248,6 +248,13 @@ static bool has_room(const struct emu_port *port, uint64_t staged_bytes)
            staging_place(port, staged_bytes) + staged_bytes - port->staging_head <= EMU_STAGING_BYTES;
 }
 
+bool emu_port_has_much_room(struct emu_port *port)
+{
+    look_at_head(port);
+    return port->tail - port->seen_head < EMU_RING_SLOTS / 2 &&
+           port->staging_tail - port->staging_head < EMU_STAGING_BYTES / 2;
+}
+
 /* Runs only when the ring looks full even after a look at emunic's progress. */
 static bool wait_for_room(struct emu_port *port, uint64_t staged_bytes)
 {

@@ -90,6 +90,9 @@ void emu_port_hang_up(struct emu_port *port);
  */
 struct emu_cmd *emu_port_command(struct emu_port *port, uint64_t staged_bytes, uint64_t *staging_off_out);
 
+/* Is less than half of the ring and of the staging area in use? */
+bool emu_port_has_much_room(struct emu_port *port);
+
 /*
  * Runs the slot of the last emu_port_command() at once on the direct path. False: that is closed or cannot do it, and
  * nothing has happened; the slot is to be published. Without EMU_CMD_STAGED its data are at local_addr of the process.

@@ -72,6 +72,12 @@ static inline bool put_by_lane(struct gnii_ep *ep, uint64_t addr, const struct e
                                 event);
 }
 
+/* For a command whose end nobody waits for. Who waits for room in the port waits for the ends of others. */
+static uint16_t quiet_if_roomy(struct gnii_ep *ep)
+{
+    return ep->nic->port.times && emu_port_has_much_room(&ep->nic->port) ? EMU_EV_QUIET : 0;
+}
+
 /* Tells the peer how many of its messages we have released. */
 static void return_credits(struct gnii_ep *ep, bool wakes)
 {
@@ -88,8 +94,9 @@ static void return_credits(struct gnii_ep *ep, bool wakes)
         cmd = begin_words(ep, WORD_RETURNED, word, NULL);
         if (!cmd)
             return;
+        cmd->events = quiet_if_roomy(ep);
         if (wakes) {
-            cmd->events = EMU_EV_REMOTE | EMU_EV_HINT;
+            cmd->events |= EMU_EV_REMOTE | EMU_EV_HINT;
             cmd->remote_event = event;
         }
         emu_port_submit(&ep->nic->port);
@@ -166,7 +173,7 @@ static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes,
 
 /* The message as a command. False: the NIC has gone. */
 static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct emu_lane_piece *pieces,
-                        uint64_t source_event, uint64_t remote_event)
+                        uint64_t source_event, uint64_t remote_event, bool is_quiet)
 {
     struct gnii_smsg *s = ep->smsg;
     uint64_t length_bytes = pieces[0].len_bytes + pieces[1].len_bytes + pieces[2].len_bytes;
@@ -181,7 +188,7 @@ static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct emu
             memcpy(out, pieces[i].data, pieces[i].len_bytes);
         out += pieces[i].len_bytes;
     }
-    cmd->events = EMU_EV_LOCAL | EMU_EV_REMOTE;
+    cmd->events = (uint16_t)(EMU_EV_LOCAL | EMU_EV_REMOTE | (is_quiet ? quiet_if_roomy(ep) : 0));
     cmd->source_cq = ep->cq->index;
     cmd->source_event = source_event;
     cmd->remote_event = remote_event;
@@ -239,6 +246,8 @@ static inline gni_return_t send_message(struct gnii_ep *ep, const struct message
         gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, m->msg_id, GNII_CQE_OK), ep->cq->sends_tail);
     const struct emu_lane_piece pieces[EMU_LANE_PIECES] = { { &slot, sizeof(slot) }, m->header, m->data };
     const struct emu_lane_message message = { stamp_of(s->out_mark, s->sent), pieces };
+    /* Of a message without an entry, as its sender sees it: it is only room in the queue. */
+    bool is_quiet = m->is_over && ep->cq->in_use < ep->cq->capacity / 2;
     uint64_t slot_addr;
     gni_return_t rc;
 
@@ -267,7 +276,7 @@ static inline gni_return_t send_message(struct gnii_ep *ep, const struct message
             *m->is_over = true;
         else
             emu_lane_complete(ep->nic->port.direct, ep->cq->index, &ep->cq->consumer, source_event);
-    } else if (!put_message(ep, slot_addr, pieces, source_event, remote_event)) {
+    } else if (!put_message(ep, slot_addr, pieces, source_event, remote_event, is_quiet)) {
         *stall_out = GNII_STAT_SMSG_BUFF_CREDITS_STALL;
         return GNI_RC_NOT_DONE;
     }

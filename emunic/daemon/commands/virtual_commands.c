@@ -76,10 +76,18 @@ static bool arrived(struct emu_virtual_op *op)
     return true;
 }
 
+/* A process whose wait it does not end is spared a turn. */
+static bool is_quiet(const struct emu_virtual_command *c)
+{
+    return (c->cmd.events & EMU_EV_QUIET) != 0 && c->failure.status == EMU_STATUS_OK &&
+           c->transaction.status == EMU_STATUS_OK;
+}
+
 static void completed(struct emu_virtual_op *op)
 {
     struct emu_virtual_command *c = (struct emu_virtual_command *)op;
     struct emu_port_end *port = c->port;
+    bool is_news = !is_quiet(c);
 
     if (port) {
         if (c->failure.status != EMU_STATUS_OK)
@@ -93,7 +101,8 @@ static void completed(struct emu_virtual_op *op)
     if (!port)
         return;
     emu_datapath_publish_unfinished(port);
-    emu_port_end_disturb(port);
+    if (is_news)
+        emu_port_end_disturb(port);
 }
 
 /* What was staged is copied: its place is free again when the command has been taken. */
