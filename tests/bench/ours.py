@@ -71,7 +71,7 @@ def mpi(build, n, layer, name, n_ranks):
 
 
 def virtual_mpi(build, n, n_ranks):
-    """The installed Open MPI over mtl/portals3 in virtual time: each packet crosses the simulated network."""
+    """The installed Open MPI over our component in virtual time: each packet crosses the simulated network."""
     program = build / "bench/mpi_exchange"
     if not program.exists():
         raise process.Missing("libopenmpi-dev is not installed")
