@@ -63,7 +63,7 @@ struct emu_vclock {
     _Atomic uint64_t grid_ps;  /* [T] WAITS: goes on at now_ps plus a multiple of that; 0 any time */
     /*
      * Nothing happens to the process before that: polls and questions for the time up to it need no request. [E]
-     * while it does not run; [T] draws it in at a post.
+     * while it does not run; [T] draws it in at a post, and a thread that comes those of all, to 0.
      */
     _Atomic uint64_t horizon_ps;
     _Atomic uint64_t cpu_ns;    /* [T] processor time that is accounted for */

@@ -51,7 +51,7 @@
 #define REST_PER_IDLE        8u /* a rest lasts so many times as long as nothing has come */
 #define REST_POLLS           4u /* between two rests */
 #define REST_QUEUES_MAX      64u
-#define ASIDE_PER_TURN       8u
+#define ASIDE_PER_TURN       8u      /* calls beside polls in vain, in virtual time */
 #define UNREAD_NS            100000u /* events that nobody has fetched for so long nobody wants */
 
 /* Ports of this process. With several of them a program polls one while another gets news. */

@@ -90,7 +90,7 @@ void emu_port_hang_up(struct emu_port *port);
  */
 struct emu_cmd *emu_port_command(struct emu_port *port, uint64_t staged_bytes, uint64_t *staging_off_out);
 
-/* Is less than half of the ring and of the staging area in use? */
+/* Is less than half of the ring and of the staging area in use? Under the caller's lock. */
 bool emu_port_has_much_room(struct emu_port *port);
 
 /*
@@ -184,7 +184,7 @@ bool emu_port_relax_among(struct emu_port *port, uintptr_t polled, uint32_t n_th
 bool emu_port_relax_aside(struct emu_port *port, uintptr_t tried);
 
 /*
- * For a caller that ends its rounds of polls itself: from now on the two above return at once, without a yield, in
+ * For a caller that ends its rounds of polls itself: from now on the three above return at once, without a yield, in
  * functional time. Any thread.
  */
 void emu_port_poll_in_rounds(struct emu_port *port);

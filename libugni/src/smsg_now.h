@@ -25,7 +25,8 @@ struct gnii_smsg_message {
 
 /*
  * GNI_SmsgSendWTag(), but a message that is delivered when the call returns has no completion entry: *is_over. It could
- * only have told that. On the direct path all messages are so, on others none. Any thread.
+ * only have told that. On the direct path all messages are so, on others none. In virtual time the entry of another is
+ * no news: the caller takes it when it comes by. Nor does NOT_DONE wait for a turn: the caller polls. Any thread.
  */
 gni_return_t gnii_smsg_send_now(gni_ep_handle_t ep_hndl, const struct gnii_smsg_message *message, bool *is_over);
 

@@ -16,26 +16,12 @@
 
 #define LOOKAHEADS_MAX 16u /* from now to the horizon */
 
-/* Of all that may be posted from now on, by others or by threads of the process, to reach it. */
-static uint64_t lookahead_of_all_ps(const struct emu_virtual *v)
-{
-    const struct emu_nic_lookahead *ahead = &v->lookahead;
-    uint64_t remote_ps = ahead->own_ps < ahead->remote_ps ? ahead->own_ps : ahead->remote_ps;
-
-    return ahead->local_ps < remote_ps ? ahead->local_ps : remote_ps;
-}
-
-/* Operations that do not reach their ends before that: what they really do not. */
-static uint64_t reached_ps(const struct emu_virtual *v, uint64_t reach_ps)
+/* When operations reach their ends, none of which does so before reach_ps. */
+static uint64_t stirs_ps(const struct emu_virtual *v, uint64_t reach_ps)
 {
     if (reach_ps > v->time.now_ps)
         return reach_ps;
     return STAILQ_EMPTY(&v->due) ? emu_sim_next_ps(emu_nic_model_sim(v->model)) : 0;
-}
-
-static uint64_t earlier(uint64_t a_ps, uint64_t b_ps)
-{
-    return a_ps < b_ps ? a_ps : b_ps;
 }
 
 /* A thread of it may come into time. */
@@ -51,14 +37,14 @@ static uint64_t acts_ps(const struct emu_virtual *v, const struct emu_virtual_pr
 
     if (sum->n_outside > 0 || has_no_clock(sum))
         return v->time.now_ps;
-    return earlier(earlier(sum->run_ps, stirred_ps), earlier(sum->look_ps, sum->until_ps));
+    return earliest(earliest(sum->run_ps, stirred_ps), earliest(sum->look_ps, sum->until_ps));
 }
 
 /* When somebody else may post something next, or has. */
 static uint64_t others_act_ps(const struct emu_virtual *v, const struct emu_virtual_process *p)
 {
-    uint64_t all_ps = reached_ps(v, v->reach_ps);
-    uint64_t at_ps = earlier(v->command_ps, all_ps);
+    uint64_t all_ps = stirs_ps(v, v->reach_ps);
+    uint64_t at_ps = earliest(v->command_ps, all_ps);
     const struct emu_virtual_process *other;
 
     if (v->n_clockless > 0 || emu_virtual_waits_for_jobs(v))
@@ -68,24 +54,24 @@ static uint64_t others_act_ps(const struct emu_virtual *v, const struct emu_virt
             continue;
         if (other->sum.is_fenced && other->job != p->job) /* it leaves the fence when the host likes */
             return v->time.now_ps;
-        at_ps = earlier(at_ps, acts_ps(v, other, reached_ps(v, other->reach_ps)));
+        at_ps = earliest(at_ps, acts_ps(v, other, stirs_ps(v, other->reach_ps)));
     }
     return at_ps > v->time.now_ps ? at_ps : v->time.now_ps;
 }
 
 /* What may be posted from now on reaches the process not before that. */
-static uint64_t posted_ps(const struct emu_virtual *v, const struct emu_virtual_process *p)
+static uint64_t posts_reach_ps(const struct emu_virtual *v, const struct emu_virtual_process *p)
 {
     uint64_t ahead_ps = v->lookahead.remote_ps;
 
     if (!p->is_alone || p->n_used != 1 || v->n_rankless > 0)
-        return v->time.now_ps + lookahead_of_all_ps(v);
-    return earlier(others_act_ps(v, p), v->time.now_ps + (LOOKAHEADS_MAX - 1) * ahead_ps) + ahead_ps;
+        return v->time.now_ps + earliest(v->lookahead.local_ps, remote_lookahead_ps(v));
+    return earliest(others_act_ps(v, p), v->time.now_ps + (LOOKAHEADS_MAX - 1) * ahead_ps) + ahead_ps;
 }
 
 uint64_t emu_virtual_horizon_ps(const struct emu_virtual *v, const struct emu_virtual_process *p)
 {
     if (p->member->domain->paths.has_faults || p->member->domain->paths.is_routed_around)
         return 0;
-    return earlier(reached_ps(v, earlier(p->reach_ps, v->reach_ps)), posted_ps(v, p));
+    return earliest(stirs_ps(v, earliest(p->reach_ps, v->reach_ps)), posts_reach_ps(v, p));
 }

@@ -186,6 +186,19 @@ static inline struct emu_virtual *virtual_of(const struct emu_server *server)
     return server->slots[EMU_SERVER_VIRTUAL];
 }
 
+/* ---- times ---- */
+
+static inline uint64_t earliest(uint64_t a_ps, uint64_t b_ps)
+{
+    return a_ps < b_ps ? a_ps : b_ps;
+}
+
+/* What is posted to another node has no effect on anybody before so much has passed. */
+static inline uint64_t remote_lookahead_ps(const struct emu_virtual *v)
+{
+    return earliest(v->lookahead.own_ps, v->lookahead.remote_ps);
+}
+
 /* ---- clocks ---- */
 
 /* The clocks as they are now. */

@@ -84,13 +84,9 @@ static void count(struct emu_virtual *v, const struct emu_virtual_op *op, uint32
 /* What is posted now has no effect on anybody before that. */
 static uint64_t reach_of(const struct emu_virtual *v, const struct emu_virtual_move *move, uint32_t from_nid)
 {
-    const struct emu_nic_lookahead *ahead = &v->lookahead;
-
     if (move->kind == EMU_VIRTUAL_ANSWER)
         return v->time.now_ps;
-    if (move->to_nid == from_nid)
-        return v->time.now_ps + ahead->local_ps;
-    return v->time.now_ps + (ahead->own_ps < ahead->remote_ps ? ahead->own_ps : ahead->remote_ps);
+    return v->time.now_ps + (move->to_nid == from_nid ? v->lookahead.local_ps : remote_lookahead_ps(v));
 }
 
 static void note_time(struct emu_virtual_trace_row *row, const struct emu_virtual_effect *effect)

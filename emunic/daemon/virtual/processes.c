@@ -42,7 +42,7 @@ static void fill_page(const struct emu_virtual *v, struct emu_vclock_page *page,
     page->epoch_ns = v->options.epoch_ns;
     page->poll_ps = v->options.poll_ps;
     page->server_pid = (uint32_t)getpid();
-    page->lookahead_ps = v->lookahead.own_ps < v->lookahead.remote_ps ? v->lookahead.own_ps : v->lookahead.remote_ps;
+    page->lookahead_ps = remote_lookahead_ps(v);
     page->put_gap_ps = host->put_gap_ps;
     page->store_kbs = host->store_kbs;
     page->launch_gap_ps = host->launch_gap_ps;

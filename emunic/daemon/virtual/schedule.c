@@ -129,11 +129,6 @@ static void tell_deadlock(struct emu_virtual *v)
     }
 }
 
-static uint64_t earliest(uint64_t a_ps, uint64_t b_ps)
-{
-    return a_ps < b_ps ? a_ps : b_ps;
-}
-
 /*
  * Who is outside the model may come back, so time moves without it only when that has not happened for quiet_ns. A long
  * pause between two looks counts little: others have not run either.

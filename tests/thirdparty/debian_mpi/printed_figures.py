@@ -82,15 +82,15 @@ MISSES = {
 }
 
 
-def value_of(rows, kind, peak):
-    """A figure from NetPIPE's rows, each (bytes, us); None: there is none. Of HALF: where half of `peak` is reached."""
+def value_of(rows, figure):
+    """A figure from NetPIPE's rows, each (bytes, us); None: there is none."""
     if not rows:
         return None
-    if kind == LATENCY:
+    if figure.kind == LATENCY:
         return rows[0][1]
-    if kind == RATE:
+    if figure.kind == RATE:
         return rows[0][0] / rows[0][1]
-    half = peak / 2
+    half = PEAKS[figure.program] / 2
     for (bytes_0, us_0), (bytes_1, us_1) in zip(rows, rows[1:]):
         # Time is taken as linear between two lengths.
         slope = (us_1 - us_0) / (bytes_1 - bytes_0)
@@ -136,7 +136,7 @@ def check(setting):
         run = figure[1:4]
         if run not in printed:
             printed[run] = netpipe_rows(setting, *run)
-        line, is_good = judge(figure, value_of(printed[run], figure.kind, PEAKS[figure.program]))
+        line, is_good = judge(figure, value_of(printed[run], figure))
         print(line, flush=True)
         n_bad += not is_good
     if n_bad > 0:

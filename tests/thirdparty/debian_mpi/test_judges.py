@@ -28,8 +28,8 @@ MELT = "Step Temp E_pair \n       0    3   -6.7 \n     100    1.6  -4.7 \nLoop t
 SUITE = "ERROR: testMemory (test_win.{0}.testMemory)\n\nRan 1358 tests in 1.2s\n\nFAILED (errors=1)\n"
 SUITE_OK = "Ran 1358 tests in 1.2s\n\nOK (skipped=3)\n"
 CURVE = [(4096, 11.11), (6144, 12.99), (8192, 14.78), (12288, 18.50)]
-PEAK = printed_figures.PEAKS["one way"]
 FIGURE = printed_figures.Figure("XT3-2", "xt3", "one way", "8 B", printed_figures.LATENCY, 29.0, 0.02)
+HALF_WAY = next(figure for figure in printed_figures.FIGURES if figure.row == "SEASTAR-6a")
 ENERGIES = [float(n) for n in range(1, 49)]
 
 
@@ -64,11 +64,11 @@ CASES = [
     ("netpipe: a byte differs", refuses(netpipe.judge_integrity, NETPIPE.replace("check passed", "check failed", 1))),
     ("netpipe: ends early", refuses(netpipe.judge_integrity, NETPIPE.splitlines()[0] + "\n")),
     ("netpipe: no rate", refuses(netpipe.judge_rows, MEASURED.replace("2.5 Mbps", "0.0 Mbps"))),
-    ("figures: latency", printed_figures.value_of(CURVE, printed_figures.LATENCY, 1) == 11.11),
-    ("figures: rate", printed_figures.value_of(CURVE[2:3], printed_figures.RATE, 1) == 8192 / 14.78),
-    ("figures: half of the rate", 8150 < printed_figures.value_of(CURVE, printed_figures.HALF, PEAK) < 8230),
-    ("figures: half of it is beyond", printed_figures.value_of(CURVE[:2], printed_figures.HALF, PEAK) is None),
-    ("figures: nothing printed", not printed_figures.judge(FIGURE, printed_figures.value_of([], FIGURE.kind, 1))[1]),
+    ("figures: latency", printed_figures.value_of(CURVE, FIGURE) == 11.11),
+    ("figures: rate", printed_figures.value_of(CURVE[2:3], FIGURE._replace(kind=printed_figures.RATE)) == 8192 / 14.78),
+    ("figures: half of the rate", 8150 < printed_figures.value_of(CURVE, HALF_WAY) < 8230),
+    ("figures: half of it is beyond", printed_figures.value_of(CURVE[:2], HALF_WAY) is None),
+    ("figures: nothing printed", not printed_figures.judge(FIGURE, printed_figures.value_of([], FIGURE))[1]),
     ("figures: within the tolerance", printed_figures.judge(FIGURE, 29.5)[1]),
     ("figures: beyond it", not printed_figures.judge(FIGURE, 29.6)[1]),
     ("lammps: the table is read", len(lammps.thermo(MELT)) == 2),
