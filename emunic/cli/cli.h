@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct emu_machine;
 struct emu_nearest;
 
 /* Exit statuses. `emunic run` returns its program's. */
@@ -49,6 +50,9 @@ const char *emu_cli_hint(const struct emu_nearest *nearest, const char *before, 
 
 /* Folder with machine files: EMUNIC_MACHINES, else the source tree's in a build folder, else the installed one. */
 const char *emu_cli_machine_dir(void);
+
+/* The machine that a user has named. EMU_EXIT_USAGE, behind "WHAT: the reason": there is none, or its file is bad. */
+int emu_cli_load_machine(const char *verb, const char *what, const char *spec, struct emu_machine **machine_out);
 
 /* The rank wrapper: of the same build folder, else the installed one. 0, -ENOENT, -ENAMETOOLONG. */
 int emu_cli_wrapper(char path_out[PATH_MAX]);

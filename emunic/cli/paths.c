@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "emunic-config.h"
+#include "emunic/fabric/machine.h"
 
 #ifndef OWN_PLACE
 #define OWN_PLACE "/emunic/emunic"
@@ -63,6 +64,16 @@ const char *emu_cli_machine_dir(void)
     if (find_build_folder(path) && access(EMU_SOURCE_MACHINE_DIR, R_OK) == 0)
         return EMU_SOURCE_MACHINE_DIR;
     return EMU_MACHINE_DIR;
+}
+
+int emu_cli_load_machine(const char *verb, const char *what, const char *spec, struct emu_machine **machine_out)
+{
+    char err[512];
+
+    if (emu_machine_load(spec, emu_cli_machine_dir(), machine_out, err, sizeof(err)) == 0)
+        return EMU_EXIT_DONE;
+    emu_cli_fail(verb, "%s: %s", what, err);
+    return EMU_EXIT_USAGE;
 }
 
 /* A program of ours: at this place of the build folder, else among the installed ones. */

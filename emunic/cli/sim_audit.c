@@ -263,8 +263,9 @@ int emu_cli_sim_audit(int argc, char **argv)
         return emu_cli_usage("sim", "audit: the machine is missing");
     if (first + 1 < argc)
         return emu_cli_usage("sim", "audit: '%s': takes one machine", argv[first + 1]);
-    if (emu_machine_load(argv[first], emu_cli_machine_dir(), &m, err, sizeof(err)) < 0)
-        return emu_cli_fail("sim", "audit: %s", err);
+    status = emu_cli_load_machine("sim", "audit", argv[first], &m);
+    if (status != EMU_EXIT_DONE)
+        return status;
     if (q.faults_path && emu_cli_read_faults(q.faults_path, m, &faults, err, sizeof(err)) < 0)
         status = emu_cli_fail("sim", "%s", err);
     else

@@ -559,15 +559,15 @@ static int explain(const char *spec, bool is_json)
     struct explanation *x = calloc(1, sizeof(*x));
     struct emu_machine *m;
     const char *overrides;
-    char err[512];
     int status;
     int r;
 
     if (!x)
         return emu_cli_fail("sim", "explain: out of memory");
-    if (emu_machine_load(spec, emu_cli_machine_dir(), &m, err, sizeof(err)) < 0) {
+    status = emu_cli_load_machine("sim", "explain", spec, &m);
+    if (status != EMU_EXIT_DONE) {
         free(x);
-        return emu_cli_fail("sim", "explain: %s", err);
+        return status;
     }
     snprintf(x->name, sizeof(x->name), "%s", emu_machine_name(m));
     emu_machine_destroy(m);

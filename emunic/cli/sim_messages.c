@@ -226,7 +226,6 @@ int emu_cli_sim_messages(int argc, char **argv)
     };
     enum emu_route_mode mode;
     struct emu_machine *m;
-    char err[512];
     int first;
     int status = emu_options_parse(&command, argc, argv, &q, &first);
 
@@ -240,8 +239,9 @@ int emu_cli_sim_messages(int argc, char **argv)
         return emu_cli_usage("sim", "messages: --min is above --max");
     if (!emu_cli_parse_mode(q.mode, &mode))
         return emu_cli_usage("sim", "messages: --mode: no mode '%s'", q.mode);
-    if (emu_machine_load(argv[first], emu_cli_machine_dir(), &m, err, sizeof(err)) < 0)
-        return emu_cli_fail("sim", "messages: %s", err);
+    status = emu_cli_load_machine("sim", "messages", argv[first], &m);
+    if (status != EMU_EXIT_DONE)
+        return status;
     status = run_machine(m, &q, mode);
     emu_machine_destroy(m);
     return status;

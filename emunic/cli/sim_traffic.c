@@ -466,8 +466,9 @@ static int prepare(struct request *q)
     char err[512];
     int status;
 
-    if (emu_machine_load(t->spec, emu_cli_machine_dir(), &q->machine, err, sizeof(err)) < 0)
-        return emu_cli_fail("sim", "traffic: %s", err);
+    status = emu_cli_load_machine("sim", "traffic", t->spec, &q->machine);
+    if (status != EMU_EXIT_DONE)
+        return status;
     t->machine = q->machine;
     if (t->options.units == 0)
         t->options.units = emu_packet_units(q->machine, emu_machine_nic(q->machine)->format.payload_bytes_max);

@@ -14,6 +14,7 @@
 
 #include "emunic/abi/virtual_clock.h"
 #include "emunic/cli/cli.h"
+#include "emunic/fabric/node_params.h"
 #include "emunic/fabric/sim/sim.h"
 
 #define FACTOR_MAX    1000.0
@@ -153,6 +154,9 @@ int emu_cli_time_check(const char *verb, const struct emu_cli_time *time, const 
     uint32_t n_routers = emu_machine_n_routers(machine);
 
     static_assert(EMU_CLI_THREADS_MAX == EMU_SIM_PARTS_MAX, "what the simulator can tell apart");
+    if (time->is_virtual && !emu_machine_node_params(machine))
+        return emu_cli_usage(verb, "--time virtual: machine %s has no host parameters (section host:)",
+                             emu_machine_name(machine));
     if (time->n_threads > n_routers)
         return emu_cli_usage(verb, "--threads: %u are more than the %u routers", (unsigned)time->n_threads, n_routers);
     if (time->n_threads > 1 && time->options.keeps_paths)

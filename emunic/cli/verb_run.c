@@ -496,15 +496,6 @@ static int choose_time(struct run *run)
     return EMU_EXIT_DONE;
 }
 
-/* Found here, the reason costs one line and nothing has been started. */
-static int check_time(const struct run *run, const struct emu_machine *machine)
-{
-    if (run->time.is_virtual && !emu_machine_node_params(machine))
-        return emu_cli_usage("run", "--time virtual: machine %s has no host parameters (section host:)",
-                             run->machine_spec);
-    return emu_cli_time_check("run", &run->time, machine);
-}
-
 /* What the machine had: uGNI on Gemini and on Aries, whose dragonfly is its own; Portals or its like on the others. */
 static void choose_layer(struct run *run, const struct emu_machine *machine)
 {
@@ -518,19 +509,19 @@ static int make_plan(struct run *run)
 {
     struct emu_dragonfly_shape shape;
     struct emu_machine *machine;
-    char err[512];
     int status;
 
     status = choose_machine(run);
     if (status != EMU_EXIT_DONE)
         return status;
     run->plan.machine_dir = emu_cli_machine_dir();
-    if (emu_machine_load(run->machine_spec, run->plan.machine_dir, &machine, err, sizeof(err)) < 0)
-        return emu_cli_fail("run", "--machine: %s", err);
+    status = emu_cli_load_machine("run", "--machine", run->machine_spec, &machine);
+    if (status != EMU_EXIT_DONE)
+        return status;
     run->n_nodes = (run->n_ranks + run->ppn - 1) / run->ppn;
     choose_layer(run, machine);
     run->time.options.keeps_paths = run->prints_paths;
-    status = check_time(run, machine);
+    status = emu_cli_time_check("run", &run->time, machine);
     if (status == EMU_EXIT_DONE)
         status = place_ranks(run, machine);
     if (emu_dragonfly_shape(machine, &shape) == 0)
@@ -550,6 +541,7 @@ static int read_faults(struct run *run)
 {
     struct emu_machine *machine;
     char err[512];
+    int status;
     int r;
 
     if (!run->faults_path)
@@ -560,8 +552,9 @@ static int read_faults(struct run *run)
     run->plan.n_faults = run->schedule.n_rules;
     if (run->schedule.n_events == 0)
         return EMU_EXIT_DONE;
-    if (emu_machine_load(run->machine_spec, run->plan.machine_dir, &machine, err, sizeof(err)) < 0)
-        return emu_cli_fail("run", "--machine: %s", err);
+    status = emu_cli_load_machine("run", "--machine", run->machine_spec, &machine);
+    if (status != EMU_EXIT_DONE)
+        return status;
     r = emu_network_events_read(machine, &run->schedule, &run->changes, err, sizeof(err));
     emu_machine_destroy(machine);
     if (r < 0)
@@ -631,13 +624,13 @@ static int report(struct run *run, int job_status, const json_t *links)
 static int place_again(struct run *run)
 {
     struct emu_machine *machine;
-    char err[512];
     int status = ask_server(run);
 
     if (status != EMU_EXIT_DONE)
         return status;
-    if (emu_machine_load(run->machine_spec, run->plan.machine_dir, &machine, err, sizeof(err)) < 0)
-        return emu_cli_fail("run", "--machine: %s", err);
+    status = emu_cli_load_machine("run", "--machine", run->machine_spec, &machine);
+    if (status != EMU_EXIT_DONE)
+        return status;
     free(run->rank_nids);
     status = place_ranks(run, machine);
     run->plan.rank_nids = run->rank_nids;

@@ -359,16 +359,14 @@ static int change_network(struct emu_server *server, const struct serve_plan *pl
     return r < 0 ? emu_cli_fail("serve", "--faults: network: %s", strerror(-r)) : EMU_EXIT_DONE;
 }
 
-/* Of a machine that cannot be loaded the server tells why. */
-static int check_time(const struct serve_plan *plan)
+/* Found here, a bad machine costs one line and is wrong usage. */
+static int check_machine(const struct serve_plan *plan)
 {
     struct emu_machine *machine;
-    char err[512];
-    int status;
+    int status = emu_cli_load_machine("serve", "--machine", plan->machine, &machine);
 
-    if (plan->time.n_threads < 2 ||
-        emu_machine_load(plan->machine, emu_cli_machine_dir(), &machine, err, sizeof(err)) < 0)
-        return EMU_EXIT_DONE;
+    if (status != EMU_EXIT_DONE)
+        return status;
     status = emu_cli_time_check("serve", &plan->time, machine);
     emu_machine_destroy(machine);
     return status;
@@ -413,7 +411,7 @@ int emu_verb_serve(int argc, char **argv)
         return status;
     status = emu_cli_time_read("serve", &plan.time);
     if (status == EMU_EXIT_DONE)
-        status = check_time(&plan);
+        status = check_machine(&plan);
     if (status == EMU_EXIT_DONE)
         status = read_faults(&plan);
     if (status == EMU_EXIT_DONE && plan.hosts_path)

@@ -4,23 +4,25 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# refused PATTERN WORD...: status 1, one line, nothing left.
-refused() {
-    local pattern=$1
-    shift
+# ends_with STATUS PATTERN WORD...: one line, nothing left.
+ends_with() {
+    local status_wanted=$1 pattern=$2
+    shift 2
     call "$@"
-    expect_status 1
+    expect_status "$status_wanted"
     expect_error_line "$pattern"
     expect_nothing_left
 }
+refused() { ends_with 1 "$@"; }
+misused() { ends_with 2 "$@"; }
 
 test_a_wrong_machine_is_refused() {
-    refused "emunic run: --machine: no machine 'nosuch'; there are aries, bluegene-l, " \
+    misused "emunic run: --machine: no machine 'nosuch'; there are aries, bluegene-l, " \
         run -n 2 --machine nosuch -- true
-    refused "no machine 'gemnii'; did you mean 'gemini'\?" run -n 2 --machine gemnii -- true
-    refused "/nosuch.yaml: No such file" run -n 2 --machine ./nosuch.yaml -- true
-    refused "emunic run: --machine: .*'groups=0'" run -n 2 --machine aries:groups=0 -- true
-    refused "emunic run: --machine: .*'colour=3'" run -n 2 --machine aries:colour=3 -- true
+    misused "no machine 'gemnii'; did you mean 'gemini'\?" run -n 2 --machine gemnii -- true
+    misused "/nosuch.yaml: No such file" run -n 2 --machine ./nosuch.yaml -- true
+    misused "emunic run: --machine: .*'groups=0'" run -n 2 --machine aries:groups=0 -- true
+    misused "emunic run: --machine: .*'colour=3'" run -n 2 --machine aries:colour=3 -- true
 }
 
 test_a_machine_that_is_too_small_is_refused_with_advice() {

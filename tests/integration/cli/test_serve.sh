@@ -77,7 +77,7 @@ roams() {
 
 test_a_wrong_machine_is_refused() {
     call serve --machine aries:groups=0
-    expect_status 1
+    expect_status 2
     expect_error_line "emunic serve: .*groups=0"
 }
 

@@ -176,10 +176,10 @@ print(*(p["key"] for p in json.load(sys.stdin)["parameters"] if not p["text"]))'
 
 test_explain_refuses_what_the_loader_refuses() {
     call sim explain aries:groups=0
-    expect_status 1
+    expect_status 2
     expect_error_line "emunic sim: explain: override 'groups=0'"
     call sim explain nothing
-    expect_status 1
+    expect_status 2
     expect_error_line "emunic sim: explain: no machine 'nothing'; there are "
 }
 

@@ -433,7 +433,8 @@ test_threads_of_the_simulator_change_nothing() {
 
 test_bad_options_are_refused() {
     virtually -n 2 --machine nowhere -- true
-    expect_status 1
+    expect_status 2
+    expect_error_line "--machine: no machine 'nowhere'; there are "
     virtually -n 2 --machine k-ary-n-tree -- true
     expect_status 2
     expect_error_line "no host parameters"
@@ -460,6 +461,9 @@ test_bad_options_are_refused() {
     call run -n 2 --threads 2 -- true
     expect_status 2
     expect_error_line "--threads is for --time virtual"
+    call serve --time virtual --machine k-ary-n-tree
+    expect_status 2
+    expect_error_line "no host parameters"
     call serve --time virtual --machine gemini:x=2,y=2,z=2 --threads 9
     expect_status 2
     expect_error_line "--threads: 9 are more than the 8 routers"
