@@ -61,7 +61,6 @@ struct smai_job {
     dmapp_seg_desc_t data_seg;
     _Atomic uint64_t n_posted;   /* requests that only a quiet completes, of all threads */
     _Atomic uint64_t n_complete; /* of those, the first so many are */
-    _Atomic int posted_to;       /* the PE of the last one */
     bool is_up;
     bool is_checked;     /* SMA_DEBUG */
     bool is_finished;    /* shmem_finalize() has been called */
@@ -74,6 +73,21 @@ extern struct smai_job smai __attribute__((visibility("hidden")));
 
 /* Ends the job: one line with the PE, the call and what is wrong. */
 void smai_fail(const char *call, const char *format, ...) __attribute__((noreturn, cold, format(printf, 2, 3)));
+/* For a PE that cannot be reached: the same, a moment later, so that the launcher can tell of the PE's death first. */
+void smai_fail_lost(const char *call, const char *format, ...) __attribute__((noreturn, cold, format(printf, 2, 3)));
+
+/* ---- settings: sma_settings.c ---- */
+
+#define SMAI_BTE_THRESHOLD "SHMEM_DMAPP_BTE_THRESHOLD"
+#define SMAI_OUTSTANDING   "SHMEM_MAX_OUTSTANDING_NB"
+#define SMAI_ROUTING_MODE  "SHMEM_ROUTING_MODE"
+
+/* One of two variables, the first that is set: anything but 0. */
+bool smai_is_on(const char *name, const char *other_name);
+/* The heap's size with what the library needs of it. False: nobody says one, or it is DMAPP's to complain. */
+bool smai_heap_bytes(int npes, char *text_out, size_t text_bytes);
+/* What DMAPP is started with; ends the job for a value that makes no sense. */
+dmapp_rma_attrs_ext_t smai_dmapp_attrs(const char *call);
 
 /* ---- contexts and teams: sma_context.c, sma_team.c ---- */
 
@@ -169,6 +183,7 @@ SMAI_COLD dmapp_seg_desc_t *smai_check(struct smai_remote r, int pe, uint64_t le
  * nothing to the stack. Their callers below put each description together anew, because one that is passed on whole
  * would be stored ahead of the short way.
  */
+SMAI_COLD void smai_must(struct smai_remote r, dmapp_return_t rc); /* ends the job for all but success */
 SMAI_COLD void smai_put_slowly(struct smai_remote r, const void *from, uint64_t len_bytes, bool is_nbi);
 SMAI_COLD void smai_get_slowly(struct smai_remote r, void *to, uint64_t len_bytes, bool is_nbi);
 
@@ -348,9 +363,8 @@ SMAI_INLINE void smai_put_signal(struct smai_remote r, const void *from, uint64_
 SMAI_COLD void smai_complete(const char *call);
 
 /* Behind the post of a request that only a quiet completes. */
-static inline void smai_note_posted(int pe)
+static inline void smai_note_posted(void)
 {
-    atomic_store_explicit(&smai.posted_to, pe, memory_order_relaxed);
     atomic_fetch_add_explicit(&smai.n_posted, 1, memory_order_release);
 }
 

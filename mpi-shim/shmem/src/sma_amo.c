@@ -32,7 +32,7 @@ static uint64_t post(struct smai_remote r, int pe, dmapp_seg_desc_t *seg, const 
         *rc_out = dmapp_amo_get(&old, (void *)(uintptr_t)r.at, seg, pe, &amo);
     } else {
         *rc_out = dmapp_amo_put_nbi((void *)(uintptr_t)r.at, seg, pe, &amo);
-        smai_note_posted(pe);
+        smai_note_posted();
     }
     return old;
 }
@@ -98,9 +98,7 @@ uint64_t smai_amo_slowly(struct smai_remote r, struct smai_atomic a)
         other = (struct smai_atomic){ EMU_AMO_AX, a.fetches, 8, 0, a.operand1 };
         old = post(r, pe, seg, &other, &rc);
     }
-    if (rc != DMAPP_RC_SUCCESS)
-        smai_fail(r.call, "address %p at PE %d: %s", r.at, r.pe,
-                  rc == DMAPP_RC_INVALID_PARAM ? "not allocated" : dmapp_err_str[rc]);
+    smai_must(r, rc);
     return old;
 }
 
@@ -119,7 +117,7 @@ void smai_amo_nbi_slowly(struct smai_remote r, struct smai_atomic a, void *fetch
 
     check_alignment(r, &a);
     rc = dmapp_amo_get_nbi(fetch, (void *)(uintptr_t)r.at, seg, pe, &amo);
-    smai_note_posted(pe);
+    smai_note_posted();
     if (rc == DMAPP_RC_SUCCESS)
         return;
     old = smai_amo_slowly(r, a); /* not of this NIC, or an error, which that tells */

@@ -10,23 +10,45 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <pmi.h>
 
-void smai_fail(const char *call, const char *format, ...)
+/* A death is known here by a request that failed, which may be earlier than the launcher has it from the kernel. */
+#define LAUNCHER_S 1
+
+static void end_job(const char *call, const char *format, va_list args) __attribute__((noreturn, format(printf, 2, 0)));
+
+static void end_job(const char *call, const char *format, va_list args)
 {
     char what[256];
     char line[400];
-    va_list args;
 
-    va_start(args, format);
     vsnprintf(what, sizeof(what), format, args);
-    va_end(args);
     snprintf(line, sizeof(line), "PE %d: %s: %s", smai.pe, call, what);
     fflush(NULL);
     PMI_Abort(1, line);
     _exit(1);
+}
+
+void smai_fail(const char *call, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    end_job(call, format, args);
+    va_end(args);
+}
+
+void smai_fail_lost(const char *call, const char *format, ...)
+{
+    va_list args;
+
+    (void)nanosleep(&(struct timespec){ .tv_sec = LAUNCHER_S }, NULL);
+    va_start(args, format);
+    end_job(call, format, args);
+    va_end(args);
 }
 
 static bool is_inside(uint64_t at, uint64_t len_bytes, uint64_t first, uint64_t bytes)

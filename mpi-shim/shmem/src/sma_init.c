@@ -23,51 +23,12 @@ struct smai_job smai;
 
 #define VENDOR "Cray SHMEM over the emulated NIC"
 
-static const char *first_of(const char *const names[])
-{
-    for (; *names; names++) {
-        const char *text = getenv(*names);
-
-        if (text && *text)
-            return text;
-    }
-    return NULL;
-}
-
-static bool is_on(const char *const names[])
-{
-    const char *text = first_of(names);
-
-    return text && strcmp(text, "0") != 0;
-}
-
 /* ---- start ---- */
 
-/* The heap's size with what the library needs of it. False: nobody says one, or it is DMAPP's to complain. */
-static bool heap_bytes(int npes, char *text_out, size_t text_bytes)
+/* DMAPP reads the heap's size from the environment, and gets ours there for as long as it reads. */
+static int start_dmapp(const char *call)
 {
-    static const char *const names[] = { "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", "XT_SYMMETRIC_HEAP_SIZE", NULL };
-    static const char suffixes[] = "kmgt";
-    const char *text = first_of(names);
-    const char *suffix;
-    double bytes;
-    char *end;
-
-    if (!text || *text < '0' || *text > '9')
-        return false;
-    bytes = strtod(text, &end);
-    suffix = *end ? strchr(suffixes, *end | 0x20) : NULL;
-    for (long i = suffix ? suffix - suffixes : -1; i >= 0; i--)
-        bytes *= 1024;
-    if ((*end && (!suffix || end[1])) || !(bytes >= 1 && bytes < 1e18))
-        return false;
-    snprintf(text_out, text_bytes, "%llu", (unsigned long long)bytes + smai_channels_bytes(npes));
-    return true;
-}
-
-static int start_dmapp(void)
-{
-    dmapp_rma_attrs_ext_t attrs = { .max_concurrency = DMAPP_MAX_THREADS_UNLIMITED };
+    dmapp_rma_attrs_ext_t attrs = smai_dmapp_attrs(call);
     const char *was = getenv("SHMEM_SYMMETRIC_SIZE");
     char *saved = was ? strdup(was) : NULL;
     char text[32];
@@ -75,7 +36,7 @@ static int start_dmapp(void)
     dmapp_return_t rc;
 
     PMI_Get_size(&npes);
-    if (heap_bytes(npes, text, sizeof(text)))
+    if (smai_heap_bytes(npes, text, sizeof(text)))
         setenv("SHMEM_SYMMETRIC_SIZE", text, 1);
     rc = dmapp_init_ext(&attrs, NULL);
     if (saved)
@@ -143,18 +104,21 @@ static void choose_spins(void)
 
 static void tell_about(void)
 {
-    static const char *const version[] = { "SHMEM_VERSION", "SMA_VERSION", NULL };
-    static const char *const info[] = { "SHMEM_INFO", "SMA_INFO", NULL };
+    bool has_info = smai_is_on("SHMEM_INFO", "SMA_INFO");
+    dmapp_rma_attrs_ext_t attrs;
 
     if (smai.pe != 0)
         return;
-    if (is_on(version) || is_on(info))
+    if (has_info || smai_is_on("SHMEM_VERSION", "SMA_VERSION"))
         fprintf(stderr, "%s, OpenSHMEM %d.%d\n", VENDOR, SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION);
-    if (is_on(info))
+    if (has_info && dmapp_get_rma_attrs_ext(&attrs) == DMAPP_RC_SUCCESS)
         fprintf(stderr,
                 "XT_SYMMETRIC_HEAP_SIZE, SMA_SYMMETRIC_SIZE, SHMEM_SYMMETRIC_SIZE  size of the symmetric heap: %llu\n"
-                "SMA_DEBUG, SHMEM_DEBUG  arguments are checked: %s\n",
-                (unsigned long long)smai.heap_bytes, smai.is_checked ? "yes" : "no");
+                "SMA_DEBUG, SHMEM_DEBUG  arguments are checked: %s\n" SMAI_BTE_THRESHOLD
+                "  bytes from which block transfers are used: %u\n" SMAI_OUTSTANDING
+                "  requests under way at most: %u\n" SMAI_ROUTING_MODE "  routing: %u\n",
+                (unsigned long long)smai.heap_bytes, smai.is_checked ? "yes" : "no", attrs.offload_threshold,
+                attrs.max_outstanding_nb, attrs.put_relaxed_ordering);
 }
 
 /* The program has ended well without shmem_finalize(). */
@@ -167,16 +131,16 @@ static void at_exit(int status, void *arg)
 
 void smai_start(const char *call)
 {
-    static const char *const debug[] = { "SMA_DEBUG", "SHMEM_DEBUG", NULL };
     int spawned;
 
     if (smai.is_up)
         return;
     if (smai.is_finished)
         smai_fail(call, "after shmem_finalize()");
-    if (PMI_Init(&spawned) != PMI_SUCCESS || start_dmapp() < 0 || learn_job() < 0)
+    if (PMI_Init(&spawned) != PMI_SUCCESS || PMI_Get_rank(&smai.pe) != PMI_SUCCESS || start_dmapp(call) < 0 ||
+        learn_job() < 0)
         smai_fail(call, "DMAPP could not be started; programs are started with emunic run");
-    smai.is_checked = is_on(debug);
+    smai.is_checked = smai_is_on("SMA_DEBUG", "SHMEM_DEBUG");
     smai.is_up = true;
     choose_spins();
     if (smai_channels_start() < 0 || smai_teams_start() < 0)

@@ -7,12 +7,14 @@
  */
 #include "mpi-shim/shmem/src/sma.h"
 
-static void must(struct smai_remote r, dmapp_return_t rc)
+void smai_must(struct smai_remote r, dmapp_return_t rc)
 {
     if (SMAI_LIKELY(rc == DMAPP_RC_SUCCESS))
         return;
     if (rc == DMAPP_RC_INVALID_PARAM)
         smai_fail(r.call, "address %p at PE %d: not allocated, or the local buffer is none", r.at, r.pe);
+    if (rc == DMAPP_RC_TRANSACTION_ERROR)
+        smai_fail_lost(r.call, "address %p at PE %d: %s", r.at, r.pe, dmapp_err_str[rc]);
     smai_fail(r.call, "address %p at PE %d: %s", r.at, r.pe, dmapp_err_str[rc]);
 }
 
@@ -26,10 +28,10 @@ void smai_put_slowly(struct smai_remote r, const void *from, uint64_t len_bytes,
     if (len_bytes == 0)
         return;
     if (is_nbi) {
-        must(r, dmapp_put_nbi(to, seg, pe, data, len_bytes, DMAPP_BYTE));
-        smai_note_posted(pe);
+        smai_must(r, dmapp_put_nbi(to, seg, pe, data, len_bytes, DMAPP_BYTE));
+        smai_note_posted();
     } else {
-        must(r, dmapp_put(to, seg, pe, data, len_bytes, DMAPP_BYTE));
+        smai_must(r, dmapp_put(to, seg, pe, data, len_bytes, DMAPP_BYTE));
     }
 }
 
@@ -42,10 +44,10 @@ void smai_get_slowly(struct smai_remote r, void *to, uint64_t len_bytes, bool is
     if (len_bytes == 0)
         return;
     if (is_nbi) {
-        must(r, dmapp_get_nbi(to, from, seg, pe, len_bytes, DMAPP_BYTE));
-        smai_note_posted(pe);
+        smai_must(r, dmapp_get_nbi(to, from, seg, pe, len_bytes, DMAPP_BYTE));
+        smai_note_posted();
     } else {
-        must(r, dmapp_get(to, from, seg, pe, len_bytes, DMAPP_BYTE));
+        smai_must(r, dmapp_get(to, from, seg, pe, len_bytes, DMAPP_BYTE));
     }
 }
 
@@ -114,10 +116,10 @@ void smai_put_signal_slowly(struct smai_remote r, const void *from, uint64_t len
         void *to = (void *)(uintptr_t)r.at;
         void *data = (void *)(uintptr_t)from;
 
-        must(r, is_nbi ? dmapp_put_flag_nbi(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal.addr, signal.value) :
-                         dmapp_put_flag(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal.addr, signal.value));
+        smai_must(r, is_nbi ? dmapp_put_flag_nbi(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal.addr, signal.value) :
+                              dmapp_put_flag(to, seg, pe, data, len_bytes, DMAPP_BYTE, signal.addr, signal.value));
         if (is_nbi)
-            smai_note_posted(pe);
+            smai_note_posted();
         return;
     }
     /* The blocking put is complete before the signal begins. */
@@ -128,6 +130,30 @@ void smai_put_signal_slowly(struct smai_remote r, const void *from, uint64_t len
 }
 
 /* ---- ordering ---- */
+
+/* A PE that answers no request any more; -1: all do, and it was one request alone that failed. */
+static int lost_pe(void)
+{
+    uint64_t word;
+
+    for (int pe = 0; pe < smai.npes; pe++)
+        if (dmapp_get(&word, (void *)(uintptr_t)smai.heap, &smai.heap_seg, pe, sizeof(word), DMAPP_BYTE) !=
+            DMAPP_RC_SUCCESS)
+            return pe;
+    return -1;
+}
+
+/* Which of the requests has failed, DMAPP does not tell. */
+static void fail_requests(const char *call, dmapp_return_t rc) __attribute__((noreturn, cold));
+
+static void fail_requests(const char *call, dmapp_return_t rc)
+{
+    int pe = rc == DMAPP_RC_TRANSACTION_ERROR ? lost_pe() : -1;
+
+    if (pe >= 0)
+        smai_fail_lost(call, "requests, PE %d answers none: %s", pe, dmapp_err_str[rc]);
+    smai_fail(call, "one of the requests since the last quiet: %s", dmapp_err_str[rc]);
+}
 
 /* Something was posted, or the library is not up. */
 void smai_complete(const char *call)
@@ -140,8 +166,7 @@ void smai_complete(const char *call)
         smai_fail(call, "not initialised");
     rc = dmapp_gsync_wait();
     if (rc != DMAPP_RC_SUCCESS)
-        smai_fail(call, "requests, the last of them to PE %d: %s",
-                  atomic_load_explicit(&smai.posted_to, memory_order_relaxed), dmapp_err_str[rc]);
+        fail_requests(call, rc);
     while (n_complete < n_posted && !atomic_compare_exchange_weak_explicit(&smai.n_complete, &n_complete, n_posted,
                                                                            memory_order_release, memory_order_relaxed))
         ;

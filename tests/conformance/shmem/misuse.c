@@ -4,8 +4,8 @@
  *
  *   misuse CASE
  *
- * Cases of misuse: PE 0 does it, and nobody may come past it. Cases of death: PE 1 kills itself while the others block
- * or operate on it, and says when (CLOCK_MONOTONIC).
+ * Cases of misuse: PE 0 does it, and nobody may come past it. In one of them the network fails instead. Cases of death:
+ * PE 1 kills itself while the others block or operate on it, and says when (CLOCK_MONOTONIC).
  */
 #include <shmem.h>
 #include <signal.h>
@@ -344,6 +344,7 @@ static const struct misuse cases[] = {
     { "local_buffer", local_buffer, 0 },
     { "global_exit", global_exit, 0 },
     { "global_exit_0", global_exit_0, 0 },
+    { "operates_on_the_lost", quiets_after_puts_to_it, 0 },
     { "wait_word", wait_word, 1 },
     { "wait_some", wait_some, 1 },
     { "wait_all", wait_all, 1 },

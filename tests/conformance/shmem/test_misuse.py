@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 DEATH_S = 30
@@ -52,9 +53,9 @@ OPERATING = [
 QUICK_DEATHS = ["wait_word", "wait_barrier"]
 
 
-def run(emunic, program, case, options=(), debug=False):
+def run(emunic, program, case, options=(), debug=False, **settings):
     """What it did, and when it had ended."""
-    env = dict(os.environ, SHMEM_SYMMETRIC_SIZE="16M", SMA_DEBUG="1" if debug else "0")
+    env = dict(os.environ, SHMEM_SYMMETRIC_SIZE="16M", SMA_DEBUG="1" if debug else "0", **settings)
     done = subprocess.run([emunic, "run", "-q", "-n", "3", *options, "--", program, case], capture_output=True, text=True,
                           env=env, timeout=120, check=False, stdin=subprocess.DEVNULL)
     return done, time.monotonic()
@@ -81,14 +82,47 @@ def misuse(tap, emunic, program, case, debug):
 
 
 def death(tap, emunic, program, case, path):
-    """Those that operate on the dead PE may be the first to fail, and then name it."""
+    """The launcher tells of the death, or a PE whose request failed names the dead one (if the launcher is late)."""
     done, ended = run(emunic, program, case, ["--datapath", path])
     died = re.search(r"dies at ([0-9.]+)", done.stderr)
     seconds = ended - float(died.group(1)) if died else DEATH_S
-    is_told = done.returncode == 128 + 9 and "rank 1" in done.stderr or (
-        case in OPERATING and done.returncode == 1 and re.search("PE [02]: shmem_.* PE 1: ", done.stderr))
+    is_told = (done.returncode == 128 + 9 and "rank 1" in done.stderr) or (
+        done.returncode == 1 and re.search("PE [02]: .* PE 1[ :]", done.stderr))
     tap.tell(is_told and seconds < DEATH_S and "came past it" not in done.stdout,
              f"death while others are in {case}, {path}: {seconds:.1f} s", done)
+
+
+def schedule_of(classes):
+    """A file: after some operations on PE 1 none of these classes has success."""
+    schedule = tempfile.NamedTemporaryFile("w", suffix=".yaml")
+    schedule.write(f"schema: 1\nrules:\n  - {{class: [{classes}], to: 1, after: 1000, action: fail}}\n")
+    schedule.flush()
+    return schedule
+
+
+def loss(tap, emunic, program, classes, line):
+    """PE 1 lives, but operations on it fail."""
+    with schedule_of(classes) as schedule:
+        done, _ = run(emunic, program, "operates_on_the_lost", ["--faults", schedule.name])
+    tap.tell(done.returncode == 1 and line in done.stderr and "came past it" not in done.stdout,
+             f"PE 1 gets none of {classes}", done)
+
+
+def block_transfers(tap, emunic, program):
+    """A small put is none, but the setting makes it one: then it alone is hit."""
+    with schedule_of("bte-put") as schedule:
+        done, _ = run(emunic, program, "operates_on_the_lost", ["--faults", schedule.name],
+                      SHMEM_DMAPP_BTE_THRESHOLD="8")
+    tap.tell(done.returncode == 1 and "PE 0: shmem_quiet: one of the requests" in done.stderr,
+             "SHMEM_DMAPP_BTE_THRESHOLD chooses the engine", done)
+
+
+def bad_settings(tap, emunic, program):
+    for name, value in [("SHMEM_DMAPP_BTE_THRESHOLD", "-1"), ("SHMEM_MAX_OUTSTANDING_NB", "4"),
+                        ("SHMEM_ROUTING_MODE", "fast")]:
+        done, _ = run(emunic, program, "global_exit_0", **{name: value})
+        tap.tell(done.returncode == 1 and f"shmem_init: {name}: '{value}' is not a number from " in done.stderr,
+                 f"{name}={value} ends the job", done)
 
 
 def main():
@@ -106,6 +140,11 @@ def main():
         for path in ["auto", "routed"]:
             if everything or (case in QUICK_DEATHS and path == "auto"):
                 death(tap, emunic, program, case, path)
+    loss(tap, emunic, program, "fma-put, fma-get, fma-amo", "PE 0: shmem_quiet: requests, PE 1 answers none: ")
+    bad_settings(tap, emunic, program)
+    if everything:
+        block_transfers(tap, emunic, program)
+        loss(tap, emunic, program, "fma-put", "PE 0: shmem_quiet: one of the requests since the last quiet: ")
     print(f"1..{tap.n}")
     return 1 if tap.n_failed else 0
 
