@@ -361,8 +361,17 @@ struct dmappi_symmetric_segment dmappi_symmetric_segment(dmapp_pe_t pe, enum dma
     const struct dmappi_segment *s = &peer->seg[kind];
 
     return (struct dmappi_symmetric_segment){
-        .addr = s->addr, .len_bytes = s->len_bytes, .target = s->target, .nic_addr = peer->nic_addr
+        .addr = s->addr,
+        .len_bytes = s->len_bytes,
+        .target = s->target,
+        .nic_addr = peer->nic_addr,
+        .instance_id = peer->instance_id,
     };
+}
+
+gni_nic_handle_t dmappi_nic(void)
+{
+    return dmappi_job.nic;
 }
 
 /* ---- local memory ---- */

@@ -137,6 +137,26 @@ static inline {t} wait_for_{name}(const volatile {t} *ivar, int cmp, {t} value, 
 }}
 """
 
+# What collective engines do: operation, kind of type -> command for 8 bytes, and for how many elements.
+ENGINES = {
+    **{(op, kind): (f"GNI_FMA_CE_{op.upper()}", 2) for op in ["and", "or", "xor"] for kind in ["signed", "unsigned"]},
+    **{("sum", kind): ("GNI_FMA_CE_IADD", 2) for kind in ["signed", "unsigned"]},
+    **{(op, "signed"): (f"GNI_FMA_CE_I{op.upper()}_LIDX", 1) for op in ["min", "max"]},
+    **{(op, "float"): (f"GNI_FMA_CE_FP{op.upper()}_LIDX", 1) for op in ["min", "max"]},
+    ("sum", "float"): ("GNI_FMA_CE_FPADD", 2),
+}
+# Kind and bytes of the types that are as wide as an operand.
+ENGINE_TYPES = {"int": ("signed", 4), "long": ("signed", 8), "longlong": ("signed", 8), "uint": ("unsigned", 4),
+                "ulong": ("unsigned", 8), "ulonglong": ("unsigned", 8), "float": ("float", 4), "double": ("float", 8)}
+
+
+def by_engines(op, name):
+    """The rest of an operation's entry: elements and command; none where no engine does it."""
+    kind, size = ENGINE_TYPES.get(name, ("", 0))
+    command, n = ENGINES.get((op, kind), ("", 0))
+    return f", {n}, {command}{'_S' if size == 4 else ''}" if n else ""
+
+
 COMBINE = """
 static void combine_{op}_{name}(void *into, const void *from, size_t n)
 {{
@@ -146,6 +166,8 @@ static void combine_{op}_{name}(void *into, const void *from, size_t n)
     for (size_t i = 0; i < n; i++)
         {step};
 }}
+
+static const struct smai_operation op_{op}_{name} = {{ combine_{op}_{name}{engines} }};
 """
 
 
@@ -167,7 +189,8 @@ def api():
                       ("min", table.REDUCE_ORDER), ("sum", table.REDUCE_SUM), ("prod", table.REDUCE_SUM)]:
         for name in dict.fromkeys(table.BASE.get(n, n) for n in types):
             ctype = table.TYPES[name]
-            out.append(COMBINE.format(op=op, name=name, t=ctype, step=combine_step(op, name, ctype)))
+            out.append(COMBINE.format(op=op, name=name, t=ctype, step=combine_step(op, name, ctype),
+                                      engines=by_engines(op, name)))
     for f in functions():
         out.append(f"\nSMAI_PUBLIC {declaration(f, 'p')}\n{{\n    {f.body}\n}}\n"
                    f"SMAI_PUBLIC __attribute__((weak, alias(\"p{f.name}\"))) __typeof__(p{f.name}) {f.name};\n")

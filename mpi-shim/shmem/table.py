@@ -311,7 +311,7 @@ for op, types, old_types in [("and", REDUCE_BITWISE, OLD_BITWISE), ("or", REDUCE
                              ("xor", REDUCE_BITWISE, OLD_BITWISE), ("max", REDUCE_ORDER, OLD_ORDER),
                              ("min", REDUCE_ORDER, OLD_ORDER), ("sum", REDUCE_SUM, OLD_SUM),
                              ("prod", REDUCE_SUM, OLD_SUM)]:
-    blocks = "&(struct smai_blocks){{ {CALL}, dest, source, nreduce, {n}, 0, 0 }}, combine_" + op + "_{U}"
+    blocks = "&(struct smai_blocks){{ {CALL}, dest, source, nreduce, {n}, 0, 0 }}, &op_" + op + "_{U}"
     add("shmem_reduce", f"shmem_{{T}}_{op}_reduce", "int", "shmem_team_t team, {t} *dest, const {t} *source, size_t nreduce",
         f"smai_reduce({TEAM}, {blocks}); return 0;", f"Element by element: {op}. 0.", types, False,
         (f"shmem_{op}_reduce", 1))

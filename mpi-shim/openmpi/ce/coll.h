@@ -19,6 +19,8 @@
 
 #include <gni_pub.h>
 
+#include "mpi-shim/ce_tree/ce_tree.h"
+
 /* The NIC handle of this component, opened with the first tree. */
 struct cce_nic {
     bool is_open;
@@ -26,28 +28,6 @@ struct cce_nic {
     uint32_t address;
     gni_cdm_handle_t cdm;
     gni_nic_handle_t nic;
-    gni_cq_handle_t engine_queue; /* errors of this process's engines, which show in the results, too */
-};
-
-/* The tree of a communicator, from this process's side. It stays until MPI_Finalize: others may still wait in it. */
-struct cce_tree {
-    struct cce_tree *next;
-    gni_cq_handle_t own_queue;
-    gni_ce_handle_t engine; /* NULL: it has none here */
-    gni_ep_handle_t leaf;
-    gni_ep_handle_t engine_eps[GNI_CE_MAX_CHILDREN + 1];
-    uint32_t n_engine_eps;
-    bool is_registered;
-    gni_mem_handle_t memory;
-    gni_ce_result_t *result; /* owned, a page */
-    uint64_t number;         /* of the next reduction */
-};
-
-/* What all processes hand in to one reduction. */
-struct cce_operands {
-    gni_ce_cmd_type_t command;
-    uint32_t mode;
-    uint64_t values[2];
 };
 
 enum cce_state { CCE_NEW, CCE_READY, CCE_REFUSED };
@@ -57,7 +37,7 @@ typedef struct cce_module {
     mca_coll_base_module_t super;
     enum cce_state state;
     uint32_t n_calls;      /* that a tree would have done */
-    struct cce_tree *tree; /* borrowed */
+    struct cet_tree *tree; /* borrowed */
     mca_coll_base_module_allreduce_fn_t allreduce;
     mca_coll_base_module_t *allreduce_module;
     mca_coll_base_module_barrier_fn_t barrier;
@@ -78,11 +58,14 @@ mca_coll_base_module_t *cce_query(struct ompi_communicator_t *comm, int *priorit
 
 /* ---- coll_tree.c ---- */
 
-/* All processes of the communicator call it. NULL on all of them: there is no tree for it. */
-struct cce_tree *cce_build(struct ompi_communicator_t *comm, cce_module_t *module);
+/*
+ * All processes of the communicator call it. NULL on all of them: there is no tree for it. A tree stays until
+ * cce_close(): others may still wait in it.
+ */
+struct cet_tree *cce_build(struct ompi_communicator_t *comm, cce_module_t *module);
 
 /* All processes of the tree call it. The results, as the NIC gives them. */
-void cce_run(struct cce_tree *tree, const struct cce_operands *operands, uint64_t results_out[2]);
+void cce_run(struct cet_tree *tree, const struct cet_operands *operands, uint64_t results_out[2]);
 
 /* Once, at the end of the job. */
 void cce_close(void);

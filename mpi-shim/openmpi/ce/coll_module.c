@@ -66,7 +66,7 @@ static bool find_command(const struct ompi_op_t *op, enum kind kind, gni_ce_cmd_
 
 /* Bytes of an element; 0: not for the engines. */
 static uint32_t choose(const struct ompi_op_t *op, const struct ompi_datatype_t *type, int count,
-                       struct cce_operands *operands)
+                       struct cet_operands *operands)
 {
     for (size_t i = 0; i < TYPES; i++) {
         int most;
@@ -99,7 +99,7 @@ static bool has_tree(cce_module_t *module, struct ompi_communicator_t *comm)
 static int barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
     cce_module_t *module = (cce_module_t *)base;
-    const struct cce_operands nothing = { .command = GNI_FMA_CE_IADD };
+    const struct cet_operands nothing = { .command = GNI_FMA_CE_IADD };
     uint64_t results[2];
 
     if (!has_tree(module, comm))
@@ -135,7 +135,7 @@ static int bcast(void *buffer, int count, struct ompi_datatype_t *type, int root
                  mca_coll_base_module_t *base)
 {
     cce_module_t *module = (cce_module_t *)base;
-    struct cce_operands operands = { .command = GNI_FMA_CE_OR, .mode = GNI_CEMODE_TWO_OP };
+    struct cet_operands operands = { .command = GNI_FMA_CE_OR, .mode = GNI_CEMODE_TWO_OP };
     uint64_t results[2];
     size_t bytes = type->super.size * (size_t)count;
 
@@ -150,7 +150,7 @@ static int bcast(void *buffer, int count, struct ompi_datatype_t *type, int root
 }
 
 /* in and out: arrays of at most two elements of 4 or 8 bytes. out: NULL, who does not want the result. */
-static void reduce_elements(cce_module_t *module, struct cce_operands *operands, const void *in, void *out, int count,
+static void reduce_elements(cce_module_t *module, struct cet_operands *operands, const void *in, void *out, int count,
                             uint32_t bytes)
 {
     uint64_t results[2];
@@ -166,7 +166,7 @@ static int cce_allreduce(const void *in, void *out, int count, struct ompi_datat
                          struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
     cce_module_t *module = (cce_module_t *)base;
-    struct cce_operands operands = { 0 };
+    struct cet_operands operands = { 0 };
     uint32_t bytes = choose(op, type, count, &operands);
 
     if (bytes == 0 || !has_tree(module, comm))
@@ -179,7 +179,7 @@ static int cce_reduce(const void *in, void *out, int count, struct ompi_datatype
                       int root, struct ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
     cce_module_t *module = (cce_module_t *)base;
-    struct cce_operands operands = { 0 };
+    struct cet_operands operands = { 0 };
     uint32_t bytes = choose(op, type, count, &operands);
 
     if (bytes == 0 || !has_tree(module, comm))

@@ -52,6 +52,8 @@ struct smai_job {
     unsigned n_spins;   /* looks of a waiting PE before it is polite */
     int n_processors;   /* 0: no two PEs share one, else those that all PEs of this host share */
     uint32_t switch_ns; /* what it costs at least to give the processor to another PE */
+    int radix;          /* PEs that one tells in a round of synchronisation, and one more */
+    int flat_max;       /* a collective of more PEs goes in rounds */
     uint64_t heap;      /* the symmetric heap of this PE, and its data segment */
     uint64_t heap_bytes;
     uint64_t data;
@@ -92,6 +94,7 @@ dmapp_rma_attrs_ext_t smai_dmapp_attrs(const char *call);
 /* ---- contexts and teams: sma_context.c, sma_team.c ---- */
 
 struct smai_channel;
+struct smai_engines;
 
 /* The members of a team or active set. */
 struct smai_group {
@@ -99,6 +102,7 @@ struct smai_group {
     int n;
     int me;
     struct smai_channel *channel; /* borrowed */
+    struct smai_engines *engines; /* owned; NULL: it goes by messages alone */
 };
 
 struct shmem_team {
@@ -361,6 +365,8 @@ SMAI_INLINE void smai_put_signal(struct smai_remote r, const void *from, uint64_
 /* ---- ordering ---- */
 
 SMAI_COLD void smai_complete(const char *call);
+/* Ends the job: nobody knows which request it was, but a PE that is lost is found and named. */
+void smai_fail_requests(const char *call, dmapp_return_t rc) __attribute__((noreturn, cold));
 
 /* Behind the post of a request that only a quiet completes. */
 static inline void smai_note_posted(void)
@@ -455,6 +461,8 @@ struct smai_channel *smai_channel_of(int slot);
 
 /* Tells a member that we have come so far; waits for one. Ranks are those of the group. */
 void smai_tell(const struct smai_group *g, int rank);
+/* The same, behind data that go into its buffer. */
+void smai_put_and_tell(const struct smai_group *g, int rank, void *at, const void *from, uint64_t len_bytes);
 void smai_await(const struct smai_group *g, int rank);
 /* A few bytes to a member, and from one. Members that send to each other do both in one collective. */
 void smai_send(const struct smai_group *g, int rank, const void *data, uint32_t len_bytes);
@@ -485,6 +493,8 @@ struct smai_blocks {
 };
 
 void smai_sync(const struct smai_group *g);
+/* Never by engines. */
+void smai_sync_by_messages(const struct smai_group *g);
 void smai_share_words(const struct smai_group *g, uint64_t word, uint64_t *words_out);
 void smai_broadcast(const struct smai_group *g, const struct smai_blocks *b, int root, bool to_root);
 void smai_collect(const struct smai_group *g, const struct smai_blocks *b);
@@ -492,9 +502,29 @@ void smai_fcollect(const struct smai_group *g, const struct smai_blocks *b);
 void smai_alltoall(const struct smai_group *g, const struct smai_blocks *b);
 void smai_alltoalls(const struct smai_group *g, const struct smai_blocks *b);
 
-/* into[i] = into[i] op from[i]. Generated for each type and operation. */
+/* into[i] = into[i] op from[i]. */
 typedef void (*smai_combine_fn)(void *into, const void *from, size_t n);
-void smai_reduce(const struct smai_group *g, const struct smai_blocks *b, smai_combine_fn combine);
+
+/* Generated for each type and operation. */
+struct smai_operation {
+    smai_combine_fn combine;
+    size_t n_by_engines; /* so many elements at most by collective engines, with this command of theirs */
+    gni_ce_cmd_type_t command;
+};
+
+void smai_reduce(const struct smai_group *g, const struct smai_blocks *b, const struct smai_operation *op);
+/* Words become the bitwise or of all members' words. By messages. */
+void smai_share_bits(const struct smai_group *g, uint64_t *words, size_t n);
+
+/* ---- collective engines: sma_engines.c ---- */
+
+/* For a group; NULL: this job has none, or out of memory. */
+struct smai_engines *smai_engines_of(int n_members);
+/* When all members have come out of the last collective. NULL: nothing. */
+void smai_engines_drop(struct smai_engines *engines);
+/* Of a group that has them. False: nothing has happened, go by messages. */
+bool smai_engines_sync(const struct smai_group *g);
+bool smai_engines_reduce(const struct smai_group *g, const struct smai_blocks *b, const struct smai_operation *op);
 
 /* With SMA_DEBUG: both buffers are symmetric. */
 void smai_check_blocks(const struct smai_blocks *b, size_t n_dest, size_t n_source);

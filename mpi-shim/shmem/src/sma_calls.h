@@ -76,6 +76,11 @@ uint64_t smai_channels_bytes(int npes);
 
 /* ---- sma_collective.c ---- */
 
+#define SMAI_FLAT_MAX 16
+
+/* What suits the cost of a message, which is a store in functional time. */
+void smai_choose_algorithms(void);
+
 void smai_barrier_all(void);
 void smai_sync_all(void);
 void smai_barrier(int start, int log_stride, int size, long *psync);

@@ -103,6 +103,15 @@ void smai_tell(const struct smai_group *g, int rank)
     smai_put_slowly(r, value, sizeof(*value), true);
 }
 
+void smai_put_and_tell(const struct smai_group *g, int rank, void *at, const void *from, uint64_t len_bytes)
+{
+    int pe = g->pes[rank];
+    uint64_t *told = (uint64_t *)(uintptr_t)&g->channel->lines[smai.pe].told;
+
+    smai_put_signal((struct smai_remote){ SHMEM_CTX_DEFAULT, at, pe, "collective" }, from, len_bytes,
+                    (struct smai_signal){ told, ++g->channel->counts[pe].told, SHMEM_SIGNAL_SET }, true);
+}
+
 void smai_await(const struct smai_group *g, int rank)
 {
     int pe = g->pes[rank];

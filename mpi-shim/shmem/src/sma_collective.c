@@ -2,27 +2,45 @@
 /*
  * Collectives but reductions.
  *
- * Synchronisation is dissemination of radix RADIX: one round for up to RADIX PEs, in which each tells each. That is
- * many stores, which are cheap here, and as few waits as can be: a PE that shares its processor is scheduled once.
+ * Synchronisation is dissemination: one round for up to as many PEs as the radix, in which each tells each. A large
+ * radix is many stores, which are cheap here, and as few waits as can be: a PE that shares its processor is scheduled
+ * once. In virtual time each message costs its PE time, so the radix is small there.
  *
  * Data go from the source's PE straight into each destination, which OpenSHMEM says is ready when the call begins. PEs
  * begin with their neighbour, so that not all of them write to one. A broadcast to many goes down a binomial tree.
  */
 #include <stdlib.h>
 
+#include "emunic/client/message_cost.h"
 #include "mpi-shim/shmem/src/sma_calls.h"
 
-#define RADIX    32
-#define FLAT_MAX 16 /* PEs that the root of a broadcast serves itself */
+#define RADIX             32
+#define RADIX_OF_MESSAGES 4
+#define FLAT_OF_MESSAGES  2
+
+void smai_choose_algorithms(void)
+{
+    bool costs_time = gnii_message_costs();
+
+    smai.radix = costs_time ? RADIX_OF_MESSAGES : RADIX;
+    smai.flat_max = costs_time ? FLAT_OF_MESSAGES : SMAI_FLAT_MAX;
+}
+
+void smai_sync_by_messages(const struct smai_group *g)
+{
+    for (int64_t step = 1; step < g->n; step *= smai.radix) {
+        for (int64_t j = step; j < g->n && j < step * smai.radix; j += step)
+            smai_tell(g, (int)(g->me + j < g->n ? g->me + j : g->me + j - g->n));
+        smai_order("collective");
+        smai_await_behind(g, &(struct smai_behind){ step, g->n < step * smai.radix ? g->n : step * smai.radix, step });
+    }
+}
 
 void smai_sync(const struct smai_group *g)
 {
-    for (int64_t step = 1; step < g->n; step *= RADIX) {
-        for (int64_t j = step; j < g->n && j < step * RADIX; j += step)
-            smai_tell(g, (int)(g->me + j < g->n ? g->me + j : g->me + j - g->n));
-        smai_order("collective");
-        smai_await_behind(g, &(struct smai_behind){ step, g->n < step * RADIX ? g->n : step * RADIX, step });
-    }
+    if (SMAI_UNLIKELY(g->engines) && smai_engines_sync(g))
+        return;
+    smai_sync_by_messages(g);
 }
 
 void smai_share_words(const struct smai_group *g, uint64_t word, uint64_t *words_out)
@@ -63,10 +81,7 @@ static void meet(const struct smai_group *g)
 static void serve(const struct smai_group *g, const struct smai_blocks *b, const int *ranks, int n)
 {
     for (int i = 0; i < n; i++)
-        put_to(g, ranks[i], b->dest, b->source, b->nelems * b->elem_bytes);
-    smai_order("collective");
-    for (int i = 0; i < n; i++)
-        smai_tell(g, ranks[i]);
+        smai_put_and_tell(g, ranks[i], b->dest, b->source, b->nelems * b->elem_bytes);
     smai_order("collective");
 }
 
@@ -96,8 +111,8 @@ static int parent(const struct smai_group *g, int root)
 void smai_broadcast(const struct smai_group *g, const struct smai_blocks *b, int root, bool to_root)
 {
     struct smai_blocks mine = *b;
-    int ranks[32 > FLAT_MAX ? 32 : FLAT_MAX];
-    bool is_flat = g->n <= FLAT_MAX;
+    int ranks[32 > SMAI_FLAT_MAX ? 32 : SMAI_FLAT_MAX]; /* children of a tree, or all others */
+    bool is_flat = g->n <= smai.flat_max;
     int n = 0;
 
     if (root < 0 || root >= g->n)

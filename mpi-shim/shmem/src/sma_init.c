@@ -143,6 +143,7 @@ void smai_start(const char *call)
     smai.is_checked = smai_is_on("SMA_DEBUG", "SHMEM_DEBUG");
     smai.is_up = true;
     choose_spins();
+    smai_choose_algorithms();
     if (smai_channels_start() < 0 || smai_teams_start() < 0)
         smai_fail(call, "the symmetric heap is too small for the library");
     PMI_Barrier();

@@ -8,12 +8,13 @@
  * Many bytes: each PE has a slice of the result. When all have come it gets the slice from each source, combines in the
  * order of ranks and puts it into each destination. Nobody else reads or writes that slice anywhere, so source and
  * destination may be the same. It moves 2 (n - 1) / n of the bytes per PE, however many there are.
+ *
+ * One or two elements go by collective engines where the group has them (sma_engines.c).
  */
 #include <stdlib.h>
 
 #include "mpi-shim/shmem/src/sma_calls.h"
 
-#define FLAT_MAX    16
 #define CHUNK_BYTES 65536u
 
 static void reduce_flat(const struct smai_group *g, const struct smai_blocks *b, smai_combine_fn combine)
@@ -134,15 +135,45 @@ static void reduce_slices(const struct smai_group *g, const struct smai_blocks *
     smai_sync(g);
 }
 
-void smai_reduce(const struct smai_group *g, const struct smai_blocks *b, smai_combine_fn combine)
+static void reduce_few_bytes(const struct smai_group *g, const struct smai_blocks *b, smai_combine_fn combine)
 {
-    smai_check_blocks(b, b->nelems, b->nelems);
-    if (b->nelems == 0)
-        smai_sync(g);
-    else if (b->nelems * b->elem_bytes > SMAI_PAYLOAD_BYTES)
-        reduce_slices(g, b, combine);
-    else if (g->n <= FLAT_MAX)
+    if (g->n <= smai.flat_max)
         reduce_flat(g, b, combine);
     else
         reduce_doubling(g, b, combine);
+}
+
+void smai_reduce(const struct smai_group *g, const struct smai_blocks *b, const struct smai_operation *op)
+{
+    smai_check_blocks(b, b->nelems, b->nelems);
+    if (SMAI_UNLIKELY(g->engines) && smai_engines_reduce(g, b, op))
+        return;
+    if (b->nelems == 0)
+        smai_sync(g);
+    else if (b->nelems * b->elem_bytes > SMAI_PAYLOAD_BYTES)
+        reduce_slices(g, b, op->combine);
+    else
+        reduce_few_bytes(g, b, op->combine);
+}
+
+static void combine_bits(void *into, const void *from, size_t n)
+{
+    const uint64_t *b = from;
+    uint64_t *a = into;
+
+    for (size_t i = 0; i < n; i++)
+        a[i] |= b[i];
+}
+
+void smai_share_bits(const struct smai_group *g, uint64_t *words, size_t n)
+{
+    const size_t step = SMAI_PAYLOAD_BYTES / sizeof(*words);
+
+    for (size_t first = 0; first < n; first += step) {
+        uint64_t *at = &words[first];
+        struct smai_blocks b = { .call = "collective", .dest = at, .source = at, .elem_bytes = sizeof(*words) };
+
+        b.nelems = n - first < step ? n - first : step;
+        reduce_few_bytes(g, &b, combine_bits);
+    }
 }

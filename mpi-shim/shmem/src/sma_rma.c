@@ -143,10 +143,7 @@ static int lost_pe(void)
     return -1;
 }
 
-/* Which of the requests has failed, DMAPP does not tell. */
-static void fail_requests(const char *call, dmapp_return_t rc) __attribute__((noreturn, cold));
-
-static void fail_requests(const char *call, dmapp_return_t rc)
+void smai_fail_requests(const char *call, dmapp_return_t rc)
 {
     int pe = rc == DMAPP_RC_TRANSACTION_ERROR ? lost_pe() : -1;
 
@@ -166,7 +163,7 @@ void smai_complete(const char *call)
         smai_fail(call, "not initialised");
     rc = dmapp_gsync_wait();
     if (rc != DMAPP_RC_SUCCESS)
-        fail_requests(call, rc);
+        smai_fail_requests(call, rc);
     while (n_complete < n_posted && !atomic_compare_exchange_weak_explicit(&smai.n_complete, &n_complete, n_posted,
                                                                            memory_order_release, memory_order_relaxed))
         ;

@@ -86,6 +86,8 @@ static bool fill_group(struct smai_group *g, const struct smai_group *parent, st
         if (g->pes[i] == smai.pe)
             g->me = i;
     }
+    if (g->pes)
+        g->engines = smai_engines_of(g->n);
     return g->pes;
 }
 
@@ -100,7 +102,16 @@ static bool fill_shared(struct smai_group *g)
             g->me = g->n;
         g->pes[g->n++] = pe;
     }
+    if (g->pes)
+        g->engines = smai_engines_of(g->n);
     return g->pes;
+}
+
+static void free_group(struct smai_group *g)
+{
+    smai_engines_drop(g->engines);
+    g->engines = NULL;
+    free(g->pes);
 }
 
 int smai_teams_start(void)
@@ -118,7 +129,7 @@ int smai_teams_start(void)
 static void free_team(struct shmem_team *team)
 {
     smai_contexts_drop(team);
-    free(team->group.pes);
+    free_group(&team->group);
     if (team != &world && team != &shared)
         free(team);
 }
@@ -130,7 +141,7 @@ void smai_teams_stop(void)
     while (set) {
         struct active_set *next = set->next;
 
-        free(set->group.pes);
+        free_group(&set->group);
         free(set);
         set = next;
     }
@@ -296,6 +307,8 @@ void smai_team_destroy(shmem_team_t handle)
     if (team == &world || team == &shared)
         smai_fail("shmem_team_destroy", "team: a predefined one");
     smai_settle("shmem_team_destroy");
+    if (team->group.engines)
+        smai_sync_by_messages(&team->group);
     pthread_mutex_lock(&lock);
     for (link = &teams; *link && *link != team; link = &(*link)->next)
         ;

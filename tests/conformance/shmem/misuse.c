@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define WARM_UP 4 /* calls of a group before it has collective engines, where there are any */
+
 static long word;
 static long never;
 static long lock;
@@ -408,6 +410,8 @@ int main(int argc, char **argv)
     shmem_init();
     block = shmem_malloc(sizeof(*block));
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, shmem_n_pes(), NULL, 0, &team);
+    for (int i = 0; i < WARM_UP; i++)
+        shmem_barrier_all();
     if (c->has_death && shmem_my_pe() == 1)
         die();
     shmem_barrier_all();

@@ -50,11 +50,14 @@ BLOCKING = [
 OPERATING = [
     "puts_to_it", "gets_from_it", "atomics_at_it", "signals_to_it", "quiets_after_puts_to_it",
 ]
+# Of four PEs in virtual time, by collective engines.
+WITH_ENGINES = ["wait_barrier", "wait_sum"]
+WAYS = {"auto": [], "routed": ["--datapath", "routed"], "by engines": ["-n", "4", "--time", "virtual"]}
 QUICK_DEATHS = ["wait_word", "wait_barrier"]
 
 
 def run(emunic, program, case, options=(), debug=False, **settings):
-    """What it did, and when it had ended."""
+    """What it did, and when it had ended. A second -n counts."""
     env = dict(os.environ, SHMEM_SYMMETRIC_SIZE="16M", SMA_DEBUG="1" if debug else "0", **settings)
     done = subprocess.run([emunic, "run", "-q", "-n", "3", *options, "--", program, case], capture_output=True, text=True,
                           env=env, timeout=120, check=False, stdin=subprocess.DEVNULL)
@@ -81,15 +84,15 @@ def misuse(tap, emunic, program, case, debug):
              f"{case}{' checked' if debug else ''}", done)
 
 
-def death(tap, emunic, program, case, path):
+def death(tap, emunic, program, case, way):
     """The launcher tells of the death, or a PE whose request failed names the dead one (if the launcher is late)."""
-    done, ended = run(emunic, program, case, ["--datapath", path])
+    done, ended = run(emunic, program, case, WAYS[way])
     died = re.search(r"dies at ([0-9.]+)", done.stderr)
     seconds = ended - float(died.group(1)) if died else DEATH_S
     is_told = (done.returncode == 128 + 9 and "rank 1" in done.stderr) or (
         done.returncode == 1 and re.search("PE [02]: .* PE 1[ :]", done.stderr))
     tap.tell(is_told and seconds < DEATH_S and "came past it" not in done.stdout,
-             f"death while others are in {case}, {path}: {seconds:.1f} s", done)
+             f"death while others are in {case}, {way}: {seconds:.1f} s", done)
 
 
 def schedule_of(classes):
@@ -137,9 +140,11 @@ def main():
     tap.tell(done.returncode == 0 and "came past it" not in done.stdout and "aborted" not in done.stderr,
              "global_exit(0) ends all PEs with status 0", done)
     for case in BLOCKING + OPERATING:
-        for path in ["auto", "routed"]:
-            if everything or (case in QUICK_DEATHS and path == "auto"):
-                death(tap, emunic, program, case, path)
+        for way in ["auto", "routed"]:
+            if everything or (case in QUICK_DEATHS and way == "auto"):
+                death(tap, emunic, program, case, way)
+    for case in WITH_ENGINES:
+        death(tap, emunic, program, case, "by engines")
     loss(tap, emunic, program, "fma-put, fma-get, fma-amo", "PE 0: shmem_quiet: requests, PE 1 answers none: ")
     bad_settings(tap, emunic, program)
     if everything:

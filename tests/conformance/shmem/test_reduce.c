@@ -51,6 +51,9 @@ static long psync[SHMEM_REDUCE_SYNC_SIZE];
                                                                                                                        \
         FILL(T, OP, MANY, shmem_team_my_pe(team));                                                                     \
         shmem_team_sync(team);                                                                                         \
+        assert_int_equal(shmem_##NAME##_##OP##_reduce(team, dest, source, 1), 0);                                      \
+        EXPECT(T, OP, dest, 1, n);                                                                                     \
+        shmem_team_sync(team);                                                                                         \
         assert_int_equal(shmem_##NAME##_##OP##_reduce(team, dest, source, FEW), 0);                                    \
         EXPECT(T, OP, dest, FEW, n);                                                                                   \
         shmem_team_sync(team);                                                                                         \
