@@ -31,6 +31,7 @@ void emu_message_spend(enum emu_message_end end);
 /* The same, as libugni and libportals export it. Private: for message layers of this project. */
 bool gnii_message_costs(void);
 void gnii_message_spend(enum emu_message_end end);
+bool p3_message_costs(void);
 void p3_message_spend(enum emu_message_end end);
 
 #if defined(__GNUC__)

@@ -185,6 +185,11 @@ int PtlHandleIsEqual(ptl_handle_any_t a, ptl_handle_any_t b)
 
 /* ---- message layers of this project ---- */
 
+bool p3_message_costs(void)
+{
+    return emu_message_costs();
+}
+
 void p3_message_spend(enum emu_message_end end)
 {
     emu_message_spend(end);

@@ -158,12 +158,26 @@ static int del_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_pr
     return OMPI_SUCCESS;
 }
 
+/* Messages that are complete for the program, and still are to be read from this process's memory. */
+static void await_copies(void)
+{
+    bool has_copies = mp3.is_open;
+
+    while (has_copies) {
+        mp3_lock();
+        mp3_poll();
+        has_copies = mp3.n_copies > 0;
+        mp3_unlock();
+    }
+}
+
 static int finalize(struct mca_mtl_base_module_t *mtl)
 {
     (void)mtl;
     if (mp3.is_progressing)
         opal_progress_unregister(mp3_progress);
     mp3.is_progressing = false;
+    await_copies();
     mp3_close();
     return OMPI_SUCCESS;
 }

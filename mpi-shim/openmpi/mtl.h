@@ -93,6 +93,7 @@ struct mp3_request {
     char *buffer;
     size_t length_bytes;
     bool is_packed; /* the buffer is ours */
+    bool is_copy;   /* all of it is: its send is complete */
     bool is_done;
     /* sends */
     struct mp3_peer *peer;
@@ -144,6 +145,7 @@ struct mp3 {
     ptl_process_id_t id;
     ptl_handle_eq_t queues[3]; /* own operations and receives; unexpected messages; fetches by others */
     uint32_t n_flights;
+    uint32_t n_copies;             /* of those, what nobody waits for */
     ptl_handle_md_t memory;        /* all of it */
     ptl_handle_md_t silent_memory; /* the same, without SEND events */
     ptl_handle_me_t anchor;        /* receives are posted before it */

@@ -3,7 +3,8 @@
  * Sending.
  *
  *   short: put at once                                                    -> done
- *          or, where the NIC of the peer is not in reach of this process, put; SEND_END -> done
+ *          or, where the NIC of the peer is not in reach of this process, put a copy                     -> done
+ *          (in virtual time from where it is; SEND_END -> done)
  *   long or synchronous: put with acknowledgement
  *       SEND_END and an acknowledgement of some bytes (a receive took it)  -> done
  *       SEND_END and one of no bytes, and the get of the receiver          -> done
@@ -15,6 +16,7 @@
 #include "mpi-shim/openmpi/mtl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <opal/runtime/opal_progress.h>
 
@@ -81,11 +83,32 @@ static bool put_at_once(struct mp3_request *request)
     return true;
 }
 
+/*
+ * What is put instead of a short message, whose sender need not wait for emunic then. NULL: the message itself, out of
+ * memory; or in virtual time, where a send is complete when the modelled NIC has read it.
+ */
+static struct mp3_request *copy_of(const struct mp3_request *request)
+{
+    struct mp3_request *copy = p3_message_costs() ? NULL : malloc(sizeof(*copy) + request->length_bytes);
+
+    if (!copy)
+        return NULL;
+    *copy = *request;
+    copy->is_copy = true;
+    copy->is_packed = false;
+    copy->super.ompi_req = NULL;
+    copy->buffer = (char *)(copy + 1);
+    memcpy(copy->buffer, request->buffer, request->length_bytes);
+    mp3.n_copies++;
+    return copy;
+}
+
 /* Puts it. False: there is no credit, too much is under way, or short ones before it wait to be taken. */
 static bool launch(struct mp3_request *request)
 {
     struct mp3_peer *peer = request->peer;
-    uint64_t address = (uint64_t)(uintptr_t)request->buffer;
+    struct mp3_request *copy;
+    uint64_t address;
     int r;
 
     if (mp3.n_free_sends == 0 || mp3.n_flights == MP3_FLIGHTS ||
@@ -96,6 +119,12 @@ static bool launch(struct mp3_request *request)
         return true;
     if (!p3_has_taken(mp3.ni, peer->id))
         return false;
+    copy = request->is_fetched ? NULL : copy_of(request);
+    if (copy) {
+        conclude(request);
+        request = copy;
+    }
+    address = (uint64_t)(uintptr_t)request->buffer;
     request->number = mp3.free_sends[--mp3.n_free_sends];
     mp3.sends[request->number] = request;
     mp3.n_flights++;
@@ -184,7 +213,12 @@ void mp3_send_event(uint32_t number, unsigned state, bool has_failed)
         return;
     mp3.sends[number] = NULL;
     mp3.free_sends[mp3.n_free_sends++] = number;
-    conclude(request);
+    if (request->is_copy) {
+        mp3.n_copies--;
+        free(request);
+    } else {
+        conclude(request);
+    }
 }
 
 /* ---- calls ---- */
@@ -215,6 +249,7 @@ static int prepare(struct mp3_request *request, struct ompi_communicator_t *comm
         return r;
     request->is_synchronous = mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
     request->is_done = false;
+    request->is_copy = false;
     request->is_posted = false;
     request->is_listed = false;
     request->state = 0;
