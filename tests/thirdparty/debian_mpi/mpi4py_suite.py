@@ -25,7 +25,11 @@ EXPLAINED = {
     r"TestWinAllocateSharedWorld\.": "ranks of several nodes share no memory: MPI_ERR_RMA_SHARED",
 }
 RESULT = re.compile(r"^(ERROR|FAIL): (\w+) \(([\w.]+)\)", re.MULTILINE)
-TOTAL = re.compile(r"^Ran (\d+) tests in .*\n\n(?:OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
+# The end of a rank's output; that of another one may stand in the middle of it.
+TOTAL = re.compile(r"^Ran (\d+) tests in [\d.]+s(?:\s|Ran \d+ tests in [\d.]+s)*(?:OK|FAILED)(?: \((.*?)\))?", re.MULTILINE)
+# Its testMProbe drops receives that are under way, and their buffers, after one look at them. Where data take longer
+# than a look, they come into memory that has been freed, and the process crashes.
+DROPS_RECEIVES = "test_util_pkl5"
 
 
 def judge(ours, theirs):
@@ -67,7 +71,8 @@ def jobs_of(setting):
     if not setting.is_whole:
         return [("part", [word for pattern in PART for word in ("--include", pattern)])]
     jobs = [(f"job-{number}", ["--include", pattern]) for number, pattern in enumerate(JOBS)]
-    return jobs + [("others", [word for pattern in JOBS for word in ("--exclude", pattern)])]
+    excluded = [*JOBS, DROPS_RECEIVES] if setting.datapath == "routed" and not setting.is_over_gni else JOBS
+    return jobs + [("others", [word for pattern in excluded for word in ("--exclude", pattern)])]
 
 
 def check(setting):

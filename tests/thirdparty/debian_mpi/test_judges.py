@@ -87,6 +87,9 @@ CASES = [
     ("mpi4py: another failure", refuses(mpi4py_suite.judge, SUITE.format("TestWinCreateWorld"), SUITE_OK)),
     ("mpi4py: it fails over vader, too", accepts(mpi4py_suite.judge, SUITE.format("TestX"), SUITE.format("TestX"))),
     ("mpi4py: tests are missing", refuses(mpi4py_suite.judge, SUITE_OK.replace("1358", "12"), SUITE_OK)),
+    ("mpi4py: two ranks in one line", accepts(mpi4py_suite.judge, "Ran 1358 tests in 1.2sOK\n\n\nOK\n", SUITE_OK)),
+    ("mpi4py: two ranks, one has failed", refuses(mpi4py_suite.judge, SUITE_OK.replace("OK", "") +
+                                                  SUITE.format("TestWinCreateWorld"), SUITE_OK)),
     ("mpi4py: no total", refuses(mpi4py_suite.judge, "", SUITE_OK)),
 ]
 
