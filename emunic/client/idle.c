@@ -24,6 +24,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "emunic/base/clock.h"
@@ -121,6 +122,26 @@ static uint64_t slow_yield_ns(const struct emu_port *port)
 }
 
 /*
+ * Has this thread lost its core since the last call? A system call of 0.2 us. Yields also take long where a processor
+ * is slow for a while: its other half is busy, or its host has taken it. Then nobody here waits for the core, and
+ * whoever yields at each poll is slower still.
+ */
+static bool has_switched(void)
+{
+    static _Thread_local long seen;
+    struct rusage usage;
+    long switches;
+
+    if (getrusage(RUSAGE_THREAD, &usage) != 0)
+        return true;
+    switches = usage.ru_nvcsw + usage.ru_nivcsw;
+    if (switches == seen)
+        return false;
+    seen = switches;
+    return true;
+}
+
+/*
  * Gives the core away once. True if others used it. Threads of a process may count at once and lose some: it does not
  * matter.
  */
@@ -135,7 +156,8 @@ static bool yield_is_slow(struct emu_port *port, uint64_t now_ns)
     if (shortest_ns == 0 || took_ns < shortest_ns)
         atomic_store_explicit(&port->idle.yield_ns, took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX,
                               memory_order_relaxed);
-    if (took_ns > slow_yield_ns(port)) {
+    /* Where each yield is slow there is no doubt. */
+    if (took_ns > slow_yield_ns(port) && (shared == YIELDS_AFTER_SLOW || has_switched())) {
         atomic_store_explicit(&port->idle.shared, YIELDS_AFTER_SLOW, memory_order_relaxed);
         return true;
     }
