@@ -425,13 +425,13 @@ static inline __attribute__((always_inline)) bool emu_lane_put(struct emu_lane *
     return true;
 }
 
-/* A word as a word, not by way of a function. Returns the end. */
+/* A word as a word. Returns the end. */
 static inline uint8_t *emu_lane_append(uint8_t *to, const struct emu_lane_piece *piece)
 {
     if (piece->len_bytes == 8)
         memcpy(to, piece->data, 8);
-    else if (piece->len_bytes > 0)
-        memcpy(to, piece->data, piece->len_bytes);
+    else
+        emu_copy_few(to, piece->data, piece->len_bytes);
     return to + piece->len_bytes;
 }
 

@@ -216,15 +216,6 @@ static inline void expect_stream(const struct gnii_smsg *s)
         emu_lane_expect(&s->out_lane, s->out_addr + CONTROL_BYTES + slot * s->out_stride_bytes, false);
 }
 
-/* A message as the program gives it. */
-struct message {
-    struct emu_lane_piece header;
-    struct emu_lane_piece data;
-    uint32_t msg_id;
-    uint8_t tag;
-    bool *is_over; /* set where it is delivered without an entry; NULL: it shall have one */
-};
-
 /* What its completion entry needs, which is about to come or there. */
 static inline void expect_entry(struct gnii_ep *ep, uint32_t msg_id)
 {
@@ -236,15 +227,18 @@ static inline void expect_entry(struct gnii_ep *ep, uint32_t msg_id)
     cq->in_use++;
 }
 
-static inline gni_return_t send_message(struct gnii_ep *ep, const struct message *m, enum gnii_stat *stall_out)
+static inline gni_return_t send_message(struct gnii_ep *ep, const struct gnii_smsg_message *m,
+                                        enum gnii_stat *stall_out)
 {
     struct gnii_smsg *s = ep->smsg;
-    uint64_t length_bytes = m->header.len_bytes + m->data.len_bytes;
+    uint64_t length_bytes = (uint64_t)m->header_bytes + m->data_bytes;
     struct slot_header slot;
     uint64_t remote_event;
     uint64_t source_event =
         gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, m->msg_id, GNII_CQE_OK), ep->cq->sends_tail);
-    const struct emu_lane_piece pieces[EMU_LANE_PIECES] = { { &slot, sizeof(slot) }, m->header, m->data };
+    const struct emu_lane_piece pieces[EMU_LANE_PIECES] = { { &slot, sizeof(slot) },
+                                                            { m->header, m->header_bytes },
+                                                            { m->data, m->data_bytes } };
     const struct emu_lane_message message = { stamp_of(s->out_mark, s->sent), pieces };
     /* Of a message without an entry, as its sender sees it: it is only room in the queue. */
     bool is_quiet = m->is_over && ep->cq->in_use < ep->cq->capacity / 2;
@@ -317,7 +311,7 @@ void gnii_smsg_fill_hole(struct gnii_ep *ep, uint64_t stamp)
     emu_port_submit(&ep->nic->port);
 }
 
-static inline gni_return_t send_or_relax(struct gnii_ep *ep, const struct message *m)
+static inline gni_return_t send_or_relax(struct gnii_ep *ep, const struct gnii_smsg_message *m)
 {
     gni_return_t rc = GNI_RC_INVALID_PARAM;
     enum gnii_stat stall = GNII_STAT_SMSG_REQ_STALL;
@@ -342,7 +336,7 @@ static inline gni_return_t send_or_relax(struct gnii_ep *ep, const struct messag
 gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t header_length, void *data,
                               uint32_t data_length, uint32_t msg_id, uint8_t tag)
 {
-    const struct message m = { { header, header_length }, { data, data_length }, msg_id, tag, NULL };
+    const struct gnii_smsg_message m = { header, data, header_length, data_length, msg_id, tag, NULL };
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
 
     if (!ep || tag == GNI_SMSG_ANY_TAG || (!header && header_length > 0) || (!data && data_length > 0))
@@ -350,17 +344,12 @@ gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t he
     return send_or_relax(ep, &m);
 }
 
-gni_return_t gnii_smsg_send_now(gni_ep_handle_t ep_hndl, const struct gnii_smsg_message *message, bool *is_over)
+gni_return_t gnii_smsg_send_now(gni_ep_handle_t ep_hndl, const struct gnii_smsg_message *message)
 {
-    const struct message m = { { message->header, message->header_bytes },
-                               { message->data, message->data_bytes },
-                               message->msg_id,
-                               message->tag,
-                               is_over };
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
 
-    *is_over = false;
-    return ep ? send_or_relax(ep, &m) : GNI_RC_INVALID_PARAM;
+    *message->is_over = false;
+    return ep ? send_or_relax(ep, message) : GNI_RC_INVALID_PARAM;
 }
 
 gni_return_t GNI_SmsgSend(gni_ep_handle_t ep_hndl, void *header, uint32_t header_length, void *data,
@@ -473,7 +462,7 @@ static inline gni_return_t copy_out(struct gnii_ep *ep, const void *message, con
 
     if (length_bytes > room->bytes)
         return GNI_RC_SIZE_ERROR;
-    memcpy(room->to, message, length_bytes);
+    emu_copy_few(room->to, message, length_bytes);
     *room->length_out = length_bytes;
     release_slot(ep);
     return GNI_RC_SUCCESS;
@@ -535,7 +524,12 @@ bool gnii_smsg_waits(gni_ep_handle_t ep_hndl)
 {
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
 
-    return ep && ep->smsg && (ep->smsg->has_current || message_waits(ep->smsg));
+    if (!ep || !ep->smsg)
+        return false;
+    if (ep->smsg->has_current || message_waits(ep->smsg))
+        return true;
+    ep->smsg->in_a_row = 0;
+    return false;
 }
 
 gni_return_t GNI_SmsgGetNext(gni_ep_handle_t ep_hndl, void **header)

@@ -20,15 +20,16 @@ struct gnii_smsg_message {
     uint32_t header_bytes;
     uint32_t data_bytes;
     uint32_t msg_id;
-    uint8_t tag; /* not GNI_SMSG_ANY_TAG */
+    uint8_t tag;   /* not GNI_SMSG_ANY_TAG */
+    bool *is_over; /* set where it is delivered without a completion entry */
 };
 
 /*
- * GNI_SmsgSendWTag(), but a message that is delivered when the call returns has no completion entry: *is_over. It could
+ * GNI_SmsgSendWTag(), but a message that is delivered when the call returns has no completion entry: is_over. It could
  * only have told that. On the direct path all messages are so, on others none. In virtual time the entry of another is
  * no news: the caller takes it when it comes by. Nor does NOT_DONE wait for a turn: the caller polls. Any thread.
  */
-gni_return_t gnii_smsg_send_now(gni_ep_handle_t ep_hndl, const struct gnii_smsg_message *message, bool *is_over);
+gni_return_t gnii_smsg_send_now(gni_ep_handle_t ep_hndl, const struct gnii_smsg_message *message);
 
 /*
  * GNI_SmsgGetNextWTag(), a copy and GNI_SmsgRelease() in one: the next message, of any tag, goes to room_bytes at `to`.

@@ -70,12 +70,6 @@ struct mca_btl_base_endpoint_t {
     bool is_readable;
 };
 
-/* What stands before the bytes of a message: SMSG does not tell lengths. */
-struct mg_header {
-    uint32_t length_bytes;
-    uint32_t reserved;
-};
-
 /* A message to send. The first segment is `data`; the second, if any, is the user's memory. */
 struct mg_frag {
     mca_btl_base_descriptor_t base;
@@ -84,8 +78,7 @@ struct mg_frag {
     struct mg_frag *next;
     opal_free_list_t *list;
     mca_btl_base_tag_t tag;
-    _Alignas(8) struct mg_header header; /* must stand before data */
-    uint8_t data[];
+    _Alignas(8) uint8_t data[];
 };
 
 struct mca_btl_base_registration_handle_t {

@@ -53,7 +53,7 @@ static int register_variables(void)
                                           "Mailboxes for all processes are made at the beginning, without datagrams",
                                           MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5,
                                           MCA_BASE_VAR_SCOPE_READONLY, &mg.connects_all);
-    module->btl_eager_limit = MG_INLINE - sizeof(struct mg_header);
+    module->btl_eager_limit = MG_INLINE;
     module->btl_rndv_eager_limit = module->btl_eager_limit;
     module->btl_max_send_size = module->btl_eager_limit;
     module->btl_rdma_pipeline_send_length = module->btl_eager_limit;

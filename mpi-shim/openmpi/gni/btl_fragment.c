@@ -14,9 +14,6 @@
 #define FIRST       32
 #define MORE        32
 
-_Static_assert(offsetof(struct mg_frag, data) == offsetof(struct mg_frag, header) + sizeof(struct mg_header),
-               "header and data are sent as one");
-
 static int make_list(opal_free_list_t *list, size_t bytes)
 {
     OBJ_CONSTRUCT(list, opal_free_list_t);

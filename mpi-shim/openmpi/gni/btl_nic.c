@@ -60,7 +60,7 @@ static void choose_sizes(void)
     mg.credits = clamp(mg.credits > 0 ? mg.credits : sizes[i].credits, 1, 1024);
     mg.polls_mailboxes = mg.n_ranks <= (uint32_t)clamp(mg.polled_ranks, 0, MG_POLLED_RANKS);
     mg.fma_limit = clamp(mg.fma_limit, 0, 1 << 20);
-    most = (size_t)mg.message_bytes - sizeof(struct mg_header);
+    most = (size_t)mg.message_bytes;
     limit(&mg.super.btl_eager_limit, most);
     limit(&mg.super.btl_rndv_eager_limit, mg.super.btl_eager_limit);
     limit(&mg.super.btl_max_send_size, most);

@@ -116,8 +116,10 @@ int mg_progress(void)
         mg_send_waiting();
     mg_unlock();
     n = mg_read_messages();
-    n += mg_call_back_works();
-    n += mg_call_back_sends();
+    if (mg.done)
+        n += mg_call_back_works();
+    if (mg.sent)
+        n += mg_call_back_sends();
     if (n == 0)
         gnii_rounds_end_one(mg.nic.nic, !opal_progress_yield_when_idle); /* or opal_progress() yields */
     else if (opal_using_threads())

@@ -18,9 +18,9 @@ static bool is_direct(void)
 static gni_return_t send_now(uint32_t number, bool *is_over)
 {
     uint32_t data[3] = { number, ~number, number * 7 };
-    const struct gnii_smsg_message message = { data, data + 1, 4, 8, number, 5 };
+    const struct gnii_smsg_message message = { data, data + 1, 4, 8, number, 5, is_over };
 
-    return gnii_smsg_send_now(a.ep, &message, is_over);
+    return gnii_smsg_send_now(a.ep, &message);
 }
 
 /* A credit may still be on its way back. */
@@ -110,11 +110,11 @@ static void test_without_a_credit_it_is_not_sent(void **state)
 
 static void test_a_handle_that_is_none_is_refused(void **state)
 {
-    const struct gnii_smsg_message message = { NULL, NULL, 0, 0, 0, 0 };
     bool is_over = true;
+    const struct gnii_smsg_message message = { NULL, NULL, 0, 0, 0, 0, &is_over };
 
     (void)state;
-    assert_int_equal(gnii_smsg_send_now(NULL, &message, &is_over), GNI_RC_INVALID_PARAM);
+    assert_int_equal(gnii_smsg_send_now(NULL, &message), GNI_RC_INVALID_PARAM);
     assert_false(is_over);
 }
 
