@@ -165,7 +165,7 @@ static void await_copies(void)
 
     while (has_copies) {
         mp3_lock();
-        mp3_poll();
+        mp3_poll(true);
         has_copies = mp3.n_copies > 0;
         mp3_unlock();
     }

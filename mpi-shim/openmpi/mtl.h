@@ -274,9 +274,9 @@ void mp3_fetch_waiting(void);
 
 /*
  * Takes short messages and events, one at least if there is any, until there are none or a callback is due. Returns how
- * many.
+ * many. of_all: events also where none is expected; else each few calls.
  */
-int mp3_poll(void);
+int mp3_poll(bool of_all);
 
 /* p3_inboxes_take() hands over a message. */
 bool mp3_take_short(const struct emu_short_message *message);

@@ -417,7 +417,7 @@ static int receive(struct mp3_request *request, struct pattern p)
         if (r == PTL_OK)
             r = post(request);
         if (r == PTL_MD_NO_UPDATE)
-            mp3_poll();
+            mp3_poll(true);
     } while (r == PTL_MD_NO_UPDATE);
     if (r == PTL_NO_SPACE || r == PTL_ME_LIST_TOO_LONG)
         list(request); /* younger than all entries, and than all that are listed */
@@ -498,7 +498,7 @@ static struct mp3_unexpected **look(struct pattern p, int *n_out)
     *n_out = 1;
     if (*link && ++n_found % FOUND_PER_ROUND != 0)
         return link;
-    *n_out = mp3_poll();
+    *n_out = mp3_poll(true);
     return find(p);
 }
 

@@ -269,7 +269,7 @@ static void submit(struct mp3_request *request)
     if (request->peer->waiting || !launch(request))
         append(request);
     if (!mp3.done || ++calls % POLL_ROUND == 0)
-        mp3_poll();
+        mp3_poll(false);
     mp3_unlock();
     mp3_call_back();
 }
