@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long copies, wherever the two places lie.
+ * Long copies, wherever the two places lie, and short ones.
  */
 #include "emunic/engine/copy.h"
 
@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -67,11 +68,37 @@ static void test_places_may_overlap(void **state)
     }
 }
 
+/* Exactly these bytes are read and written. */
+static void test_few_bytes(void **state)
+{
+    static uint8_t from[ROOM];
+    uint8_t to[128];
+    uint8_t expected[128];
+
+    (void)state;
+    fill(from);
+    for (uint32_t len_bytes = 0; len_bytes <= 80; len_bytes++) {
+        for (uint32_t offset = 0; offset < 17; offset++) {
+            uint8_t *source = malloc(len_bytes + 1); /* its end is known to a sanitizer */
+
+            assert_non_null(source);
+            memcpy(source + 1, from + offset, len_bytes);
+            memset(to, 0xa5, sizeof(to));
+            memset(expected, 0xa5, sizeof(expected));
+            memcpy(expected + offset, from + offset, len_bytes);
+            emu_copy_few(to + offset, source + 1, len_bytes);
+            assert_memory_equal(to, expected, sizeof(to));
+            free(source);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies_to_every_offset_of_a_page),
         cmocka_unit_test(test_places_may_overlap),
+        cmocka_unit_test(test_few_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
