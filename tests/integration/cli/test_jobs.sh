@@ -264,7 +264,7 @@ test_what_makes_no_sense_is_refused() {
     expect_status 2
     expect_error_line "one host"
     call serve --time virtual --machine k-ary-n-tree --name "$name"
-    expect_status 1
+    expect_status 2
     expect_error_line "no host parameters"
     start_server "$name" --time virtual
     call run --server "$name" --compute none -- true

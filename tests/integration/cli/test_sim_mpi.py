@@ -141,7 +141,7 @@ def refused(n, words, status, part, apart=None):
 
 def case_errors_are_one_line():
     refused(2, ["x1", "--load", "nine"], 2, "is neither a number")
-    refused(2, ["no-such-machine"], 1, "no-such-machine")
+    refused(2, ["no-such-machine"], 2, "no-such-machine")
     refused(3, ["x1:dimensions=1"], 1, "3 processes of 1 threads are more than the 2 routers")
     refused(2, ["x1:dimensions=1", "--threads", "2"], 1, "2 processes of 2 threads are more than the 2 routers")
     refused(2, ["x1"], 2, "different arguments", apart=["x1", "--seed", "4"])
