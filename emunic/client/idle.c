@@ -168,8 +168,8 @@ static bool yield_is_slow(struct emu_port *port, uint64_t now_ns)
 
 /*
  * Does somebody else want this core? Surely where processes outnumber the cores; where they just fill them the
- * scheduler may still put two on one, and whoever spins there holds up all others: then what the last yields took
- * tells.
+ * scheduler may still put two on one, and whoever spins there holds up all others: then the last yields tell, which
+ * were slow because the thread lost its core.
  */
 static bool is_core_shared(const struct emu_port *port)
 {

@@ -39,8 +39,8 @@ gni_return_t gnii_smsg_take(gni_ep_handle_t ep_hndl, void *to, uint32_t room_byt
                             uint8_t *tag_out);
 
 /*
- * Would gnii_smsg_take() find a message? A read of one line, without lock: the caller sees to it that nobody takes or
- * releases messages of this endpoint meanwhile. It does not tell of a NIC that was lost, and is no poll in virtual
+ * Would gnii_smsg_take() find a message? A read of one line, without lock: the caller sees to it that nobody else looks
+ * at this endpoint, takes or releases meanwhile. It does not tell of a NIC that was lost, and is no poll in virtual
  * time: a taker comes by from time to time, and there always.
  */
 bool gnii_smsg_waits(gni_ep_handle_t ep_hndl);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * The header has the tree's shape, which each member computes for itself from the places of all.
+ *
  * Building takes three exchanges: whether all members have what they need, the numbers of the engines, and whether all
  * engines are configured.
  */

@@ -518,7 +518,7 @@ void smai_share_bits(const struct smai_group *g, uint64_t *words, size_t n);
 
 /* ---- collective engines: sma_engines.c ---- */
 
-/* For a group; NULL: this job has none, or out of memory. */
+/* For a group, the same answer in all members; NULL: it has none. */
 struct smai_engines *smai_engines_of(int n_members);
 /* When all members have come out of the last collective. NULL: nothing. */
 void smai_engines_drop(struct smai_engines *engines);

@@ -25,12 +25,16 @@ struct smai_engines {
 
 struct smai_engines *smai_engines_of(int n_members)
 {
+    struct smai_engines *engines;
     gni_nic_device_t device;
 
     if (n_members < MEMBERS_MIN || !gnii_message_costs() || GNI_GetDeviceType(&device) != GNI_RC_SUCCESS ||
         device != GNI_DEVICE_ARIES)
         return NULL;
-    return calloc(1, sizeof(struct smai_engines));
+    engines = calloc(1, sizeof(*engines));
+    if (!engines) /* the others would wait for a member that goes by messages */
+        smai_fail("team", "out of memory");
+    return engines;
 }
 
 void smai_engines_drop(struct smai_engines *engines)
